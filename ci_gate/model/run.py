@@ -1,0 +1,280 @@
+"""Runs and baselines: what the files say, and the one form in which two sides are compared.
+
+A run has a line a trial; a baseline has a line a task. Both become a ``Side``, and nothing after
+the store asks which of the two it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from ci_gate.model.trial import Status
+
+__all__ = [
+    "ERRORED",
+    "FAILED",
+    "NOT_RUN",
+    "PASSED",
+    "AgentRef",
+    "Baseline",
+    "BaselineRun",
+    "BaselineTask",
+    "Measure",
+    "Plan",
+    "RunFooter",
+    "RunHeader",
+    "Side",
+    "SideTask",
+    "Stop",
+    "StopReason",
+    "outcome_char",
+]
+
+PASSED, FAILED, ERRORED, NOT_RUN = "+", "-", "!", "."
+
+ErrorPolicy = Literal["exclude", "fail"]
+
+
+def outcome_char(status: Status) -> str:
+    """Return the character of an outcome string for a status."""
+    return {Status.PASSED: PASSED, Status.FAILED: FAILED, Status.ERRORED: ERRORED}[status]
+
+
+class AgentRef(msgspec.Struct, frozen=True, kw_only=True):
+    """Which agent ran.
+
+    Parameters
+    ----------
+    name : str or None
+        How the configuration names it.
+    digest : str or None
+        Over the files of ``[agent] files``.
+    dirty : bool or None
+        Whether those files had uncommitted changes.
+    """
+
+    name: str | None = None
+    digest: str | None = None
+    dirty: bool | None = None
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run set out to do.
+
+    Parameters
+    ----------
+    trials : int
+        Seed indices of a task without its own number.
+    task_trials : mapping of str to int
+        The tasks with their own.
+    repeats, max_repeats : int
+        Runs over the seeds that are planned, and that an extension may reach.
+    curtail, extend : bool
+        Whether rounds may stop early, or be added.
+    """
+
+    trials: int
+    task_trials: Mapping[str, int] = msgspec.field(default_factory=dict)
+    repeats: int = 1
+    max_repeats: int = 1
+    curtail: bool = False
+    extend: bool = False
+
+
+class RunHeader(msgspec.Struct, frozen=True, kw_only=True):
+    """The first line of a run file. Readers require ``schema`` and ``suite`` only."""
+
+    schema: str = "ci-gate/run@1"
+    suite: str
+    suite_digest: str | None = None
+    root_seed: str | None = None
+    plan: Plan | None = None
+    baseline_digest: str | None = None
+    policy_digest: str | None = None
+    errors: ErrorPolicy = "exclude"
+    agent: AgentRef | None = None
+    model: str | None = None
+    commit: str | None = None
+    created: str | None = None
+    faults_digest: str | None = None
+    judge_digest: str | None = None
+    shard: str | None = None
+    task_filter: str | None = None
+    tool: str | None = None
+
+
+class StopReason(StrEnum):
+    """Why a run ended."""
+
+    COMPLETE = "complete"
+    CURTAILED_PASS = "curtailed-pass"
+    CURTAILED_REGRESSED = "curtailed-regressed"
+    EXTENDED = "extended"
+    BUDGET = "budget"
+    INTERRUPTED = "interrupted"
+
+
+class Stop(msgspec.Struct, frozen=True, kw_only=True):
+    """Where and why a run ended; ``round`` is the number of rounds that were finished."""
+
+    round: int
+    reason: StopReason
+    predictive: float | None = None
+
+
+class RunFooter(msgspec.Struct, frozen=True, kw_only=True):
+    """The last line of a run file; ``trials`` counts surviving lines."""
+
+    end: bool = True
+    trials: int
+    stop: Stop
+    digest: str
+
+
+class Measure(NamedTuple):
+    """A measure of one task in one run over the seeds; None where unknown."""
+
+    mean: float | None
+    sd: float | None
+    mean_passed: float | None
+
+
+class BaselineRun(msgspec.Struct, frozen=True, kw_only=True):
+    """Provenance of one run over the seeds."""
+
+    agent: AgentRef
+    model: str | None = None
+    forced: bool = False
+    run_digest: str
+
+
+class BaselineTask(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a baseline; every tuple has an entry for each of the baseline's runs.
+
+    ``outcomes`` holds ``+`` passed, ``-`` failed, ``!`` errored, ``.`` not run by seed index, and
+    ``""`` where the task was not in that run. Counts and measures are None where unknown.
+    """
+
+    digest: str | None
+    outcomes: tuple[str, ...]
+    trials: int | None = None
+    faulted: tuple[int | None, ...] | None = None
+    recovered: tuple[int | None, ...] | None = None
+    looped: tuple[int | None, ...] | None = None
+    turns: tuple[Measure | None, ...] | None = None
+    tokens: tuple[Measure | None, ...] | None = None
+    cost_usd: tuple[Measure | None, ...] | None = None
+    duration_s: tuple[Measure | None, ...] | None = None
+    measures: Mapping[str, tuple[Measure | None, ...]] | None = None
+
+
+class Baseline(msgspec.Struct, frozen=True, kw_only=True):
+    """A baseline file.
+
+    ``extra`` keeps unknown fields of the top level, of ``runs`` and of ``tasks`` as they were read,
+    so that a newer writer's facts survive an older reader (see ``store.baselines``).
+    """
+
+    schema: str = "ci-gate/baseline@1"
+    suite: str
+    suite_digest: str | None = None
+    root_seed: str | None = None
+    trials: int
+    errors: ErrorPolicy = "exclude"
+    faults_digest: str | None = None
+    judge_digest: str | None = None
+    runs: tuple[BaselineRun, ...]
+    tasks: Mapping[str, BaselineTask]
+
+
+class SideTask(msgspec.Struct, frozen=True, kw_only=True):
+    """One task of one side.
+
+    Parameters
+    ----------
+    digest : str or None
+        None: matched by id alone.
+    outcomes : tuple of str
+        One string a repeat, one character a seed index, all of the same length.
+    seeds : tuple of str or None
+        Seed of each index in hexadecimal, where known.
+    measures : mapping of str to tuple
+        ``turns``, ``tokens``, ``cost_usd``, ``duration_s`` and process measures: one entry a repeat.
+    faulted, recovered, looped : tuple or None
+        Counts a repeat, where known.
+    reasons : mapping of (trial, repeat) to str
+        Why a trial failed or errored, where known.
+    """
+
+    digest: str | None = None
+    outcomes: tuple[str, ...]
+    seeds: tuple[str | None, ...] | None = None
+    measures: Mapping[str, tuple[Measure | None, ...]] = msgspec.field(default_factory=dict)
+    faulted: tuple[int | None, ...] | None = None
+    recovered: tuple[int | None, ...] | None = None
+    looped: tuple[int | None, ...] | None = None
+    reasons: Mapping[tuple[int, int], str] = msgspec.field(default_factory=dict)
+
+    def count(self, char: str) -> int:
+        """Return how many trials have this outcome."""
+        return sum(outcomes.count(char) for outcomes in self.outcomes)
+
+    @property
+    def judged(self) -> int:
+        """Return the number of trials that passed or failed."""
+        return self.count(PASSED) + self.count(FAILED)
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True):
+    """One side of a comparison, the baseline or the candidate, from a run or a baseline file.
+
+    Parameters
+    ----------
+    kind : {"run", "baseline"}
+    suite : str
+    suite_digest, root_seed, faults_digest, judge_digest : str or None
+        None where the file does not say. Without ``root_seed`` trials share seeds with nothing.
+    errors : {"exclude", "fail"}
+    tasks : mapping of str to SideTask
+        By task id, in sorted order.
+    planned : mapping of str to int
+        Trials planned for each task over all repeats that the plan asked for.
+    runs : tuple of BaselineRun
+        Provenance; one entry a repeat for a baseline, one for a run.
+    stop : Stop or None
+    task_filter, shard, baseline_digest, policy_digest : str or None
+    created, commit, tool : str or None
+    digest : str or None
+        Of the content: the footer's for a run, of the canonical file for a baseline.
+    complete : bool
+        False for a journal whose footer is missing although it has a plan.
+    extra : mapping
+        Unknown header fields as read.
+    """
+
+    kind: Literal["run", "baseline"]
+    suite: str
+    suite_digest: str | None = None
+    root_seed: str | None = None
+    errors: ErrorPolicy = "exclude"
+    faults_digest: str | None = None
+    judge_digest: str | None = None
+    tasks: Mapping[str, SideTask]
+    planned: Mapping[str, int]
+    runs: tuple[BaselineRun, ...] = ()
+    plan: Plan | None = None
+    stop: Stop | None = None
+    task_filter: str | None = None
+    shard: str | None = None
+    baseline_digest: str | None = None
+    policy_digest: str | None = None
+    created: str | None = None
+    commit: str | None = None
+    tool: str | None = None
+    digest: str | None = None
+    complete: bool = True
+    extra: Mapping[str, Any] = msgspec.field(default_factory=dict)

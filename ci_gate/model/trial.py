@@ -1,0 +1,142 @@
+"""What happened in a trial: the agent's steps and answer, the grades, and the line that stays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+__all__ = ["Grade", "Status", "Step", "Trajectory", "TrialRecord"]
+
+
+class Status(StrEnum):
+    """How a trial ended.
+
+    A failed trial is the agent's failure (an exception, crash, time-out or garbage included). An
+    errored one shows evidence that its environment was at fault, and is neither pass nor failure.
+    """
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERRORED = "errored"
+
+
+class Grade(msgspec.Struct, frozen=True, kw_only=True):
+    """What one grader says of one trial.
+
+    Parameters
+    ----------
+    grader : str
+        The grader's name within the task.
+    passed : bool
+    reason : str or None
+        Why not: expected and actual.
+    score : float or None
+        Partial score from 0 to 1; reported, never decisive.
+    """
+
+    grader: str
+    passed: bool
+    reason: str | None = None
+    score: float | None = None
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One call that left the agent.
+
+    Parameters
+    ----------
+    kind : str
+        ``tool``, ``llm``, ``kv``, ``file``, ... or an own kind.
+    name : str
+        The tool or model.
+    input, output : Any
+        JSON; ``output`` is what the agent was given, after a fault.
+    is_error : bool
+        The call failed from the agent's point of view.
+    fault : str or None
+        Kind of the injected fault.
+    turn : int or None
+        The agent's turn, where known.
+    """
+
+    kind: str
+    name: str
+    input: Any = None
+    output: Any = None
+    is_error: bool = False
+    fault: str | None = None
+    turn: int | None = None
+
+
+class Trajectory(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent gave back for one trial, whichever protocol it speaks.
+
+    Parameters
+    ----------
+    answer : str or None
+        The final answer.
+    steps : tuple of Step
+        In order.
+    turns, tokens : int or None
+        None where unknown.
+    cost_usd : float or None
+    measures : mapping of str to float
+        The agent's own process measures.
+    status : Status or None
+        FAILED when the agent raised, crashed, timed out or printed garbage; ERRORED on evidence
+        that the environment was at fault; PASSED or None leaves the word to the graders (PASSED
+        from an exit-code agent without graders is its pass).
+    reason : str or None
+        One line for a status that is not a pass.
+    output_tail : str
+        The end of what the agent printed, bounded.
+    """
+
+    answer: str | None = None
+    steps: tuple[Step, ...] = ()
+    turns: int | None = None
+    tokens: int | None = None
+    cost_usd: float | None = None
+    measures: Mapping[str, float] = msgspec.field(default_factory=dict)
+    status: Status | None = None
+    reason: str | None = None
+    output_tail: str = ""
+
+
+class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a run file. Readers require ``task``, ``trial`` and ``status`` only.
+
+    Unknown is None. ``duration_s`` is seconds of real time and, like ``attempt``, outside every
+    digest. ``seed`` is hexadecimal. ``faults`` counts delivered faults, ``recovered`` those from
+    which the agent recovered in a trial that passed, ``looped`` says the same tool was called with
+    the same arguments three times or more.
+    """
+
+    task: str
+    task_digest: str | None = None
+    trial: int
+    repeat: int = 0
+    attempt: int = 1
+    seed: str | None = None
+    status: Status
+    reason: str | None = None
+    turns: int | None = None
+    tool_calls: int | None = None
+    tokens: int | None = None
+    cost_usd: float | None = None
+    duration_s: float | None = None
+    faults: int | None = None
+    recovered: int | None = None
+    looped: bool | None = None
+    measures: Mapping[str, float] | None = None
+    grades: tuple[Grade, ...] | None = None
+    trace: str | None = None
+    trace_digest: str | None = None
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        """Return (task id, trial, repeat)."""
+        return self.task, self.trial, self.repeat

@@ -1,0 +1,236 @@
+"""The verdict and everything it says: the records of ``ci-gate/verdict@1``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum, StrEnum
+from typing import Any, Literal
+
+import msgspec
+
+__all__ = [
+    "Claim",
+    "Counts",
+    "Decision",
+    "ExitCode",
+    "FloorResult",
+    "GuardResult",
+    "Method",
+    "MetricResult",
+    "Reason",
+    "ReasonCode",
+    "Replay",
+    "SuiteChanges",
+    "TaskResult",
+    "TrialTotals",
+    "Verdict",
+]
+
+
+class ExitCode(IntEnum):
+    """Status of the process, the same for every command."""
+
+    PASSED = 0
+    REGRESSED = 1
+    USAGE = 2
+    INCONCLUSIVE = 3
+    INTERNAL = 4
+    INTERRUPTED = 130
+
+
+class Decision(StrEnum):
+    """The three verdicts."""
+
+    PASSED = "passed"
+    REGRESSED = "regressed"
+    INCONCLUSIVE = "inconclusive"
+
+
+class Claim(StrEnum):
+    """What is said of one task."""
+
+    REGRESSED = "regressed"
+    SUSPECT = "suspect"
+    FLIP = "flip"
+    IMPROVED = "improved"
+    UNCHANGED = "unchanged"
+    NEW = "new"
+    REMOVED = "removed"
+    CHANGED = "changed"
+    UNJUDGED = "unjudged"
+    QUARANTINED = "quarantined"
+
+
+class ReasonCode(StrEnum):
+    """Why the verdict is what it is; the names are part of the file format."""
+
+    SUITE_REGRESSED = "suite-regressed"
+    TASK_REGRESSED = "task-regressed"
+    FLIP = "flip"
+    TASKS_REMOVED = "tasks-removed"
+    BASELINE_MISSING = "baseline-missing"
+    FLOOR = "floor"
+    GUARD = "guard"
+    TASKS_CHANGED = "tasks-changed"
+    TASK_UNJUDGED = "task-unjudged"
+    TOO_MANY_ERRORS = "too-many-errors"
+    CONTAMINATED = "contaminated"
+    BASELINE_DEAD = "baseline-dead"
+    NO_POWER = "no-power"
+    FAULTS_CHANGED = "faults-changed"
+    ERROR_POLICY_CHANGED = "error-policy-changed"
+    NO_BASELINE = "no-baseline"
+    NO_CREDENTIALS = "no-credentials"
+    BUDGET = "budget"
+    CURTAILED = "curtailed"
+    BAR_MOVED = "bar-moved"
+    UNCHANGED_AGENT = "unchanged-agent"
+    BASELINE_EDITED = "baseline-edited"
+    SLIDE = "slide"
+    RECHECK_ENVIRONMENT = "recheck-environment"
+    RECHECK_NOISE = "recheck-noise"
+    SHARD_MISSING = "shard-missing"
+    GRADER_ERRORS = "grader-errors"
+    NON_INFERIORITY_UNSHOWN = "non-inferiority-unshown"
+    JUDGE_CHANGED = "judge-changed"
+    GUARD_UNKNOWN = "guard-unknown"
+    NOTHING_COMPARED = "nothing-compared"
+
+
+class Reason(msgspec.Struct, frozen=True, kw_only=True):
+    """One reason with its sentence."""
+
+    code: ReasonCode
+    text: str
+
+
+class Method(msgspec.Struct, frozen=True, kw_only=True):
+    """How the joint test was computed; ``strata`` is ``task`` or ``task,seed``."""
+
+    strata: str | None = None
+    z_seed: float | None = None
+    phi: float | None = None
+    exact: bool | None = None
+    draws: int | None = None
+
+
+class MetricResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A suite metric on both sides; None is what does not exist."""
+
+    baseline: float | None
+    candidate: float | None
+    difference: float | None
+    interval: tuple[float, float] | None
+    p_value: float | None
+    p_adjusted: float | None
+    exact: bool | None
+    detectable_drop: float | None
+    n_tasks: int
+    predictive: float | None = None
+    excluded: tuple[str, ...] = ()
+
+
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
+    """Trials of a task on one side: judged, passed of those, errored."""
+
+    trials: int
+    passed: int
+    errored: int
+
+
+class Replay(msgspec.Struct, frozen=True, kw_only=True):
+    """A failing trial and the command that repeats it."""
+
+    trial: int
+    repeat: int
+    seed: str | None
+    command: str
+    reason: str | None = None
+
+
+class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What is said of a task."""
+
+    task: str
+    claim: Claim
+    predictive: float | None = None
+    baseline: Counts | None
+    candidate: Counts | None
+    p_value: float | None = None
+    p_adjusted: float | None = None
+    replay: tuple[Replay, ...] = ()
+    contribution: float | None = None
+
+
+class FloorResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A floor: ``bound`` is the upper confidence bound, or the estimate when floors are strict."""
+
+    metric: str
+    floor: float
+    candidate: float | None
+    bound: float | None
+    passed: bool
+
+
+class GuardResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A guard: the change, its one-sided bound and the limit it is held against."""
+
+    metric: str
+    baseline: float | None
+    candidate: float | None
+    change: float | None
+    bound: float | None
+    limit: float
+    passed: bool | None
+
+
+class SuiteChanges(msgspec.Struct, frozen=True, kw_only=True):
+    """How many tasks were compared, and the ids of those that were not judged as they stand."""
+
+    compared: int = 0
+    new: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    unjudged: tuple[str, ...] = ()
+    quarantined: tuple[str, ...] = ()
+
+
+class TrialTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """The candidate's trials: planned, run, judged (passed or failed), errored."""
+
+    planned: int
+    run: int
+    judged: int
+    errored: int
+    stop: str | None = None
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """The decision on one suite. ``decision`` is called ``verdict`` in the file."""
+
+    schema: str = "ci-gate/verdict@1"
+    suite_name: str = msgspec.field(name="suite_name")
+    decision: Decision = msgspec.field(name="verdict")
+    exit_code: int
+    partial: bool = False
+    mode: Literal["blocking", "advisory"] = "blocking"
+    reasons: tuple[Reason, ...]
+    warnings: tuple[str, ...] = ()
+    alpha: float
+    level: float
+    p_value: float | None
+    predictive: float | None = None
+    method: Method
+    metrics: Mapping[str, MetricResult]
+    tasks: tuple[TaskResult, ...]
+    floors: tuple[FloorResult, ...] = ()
+    guards: tuple[GuardResult, ...] = ()
+    suite: SuiteChanges
+    trials: TrialTotals
+    resilience: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    economics: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    provenance: Mapping[str, Any] = msgspec.field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """Return the verdict as the text of ``ci-gate/verdict@1``."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=1).decode() + "\n"

@@ -1,0 +1,138 @@
+"""The Protocols through which the packages meet, on one page.
+
+The engine runs trials through an ``Agent``, a ``SandboxFactory``, ``Grader`` objects and an
+``OutcomeSink``; who stands behind them is decided in ``ci_gate.plugins`` and ``ci_gate.gate``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import msgspec
+
+from ci_gate.model.suite import PlannedTrial
+from ci_gate.model.trial import Grade, Step, Trajectory, TrialRecord
+
+__all__ = [
+    "Agent",
+    "Clock",
+    "Grader",
+    "Observation",
+    "OutcomeSink",
+    "ProgressSink",
+    "SandboxFactory",
+    "TrialSandbox",
+]
+
+
+class Observation(msgspec.Struct, frozen=True, kw_only=True):
+    """What the agent gets to see of a call.
+
+    Parameters
+    ----------
+    output : Any
+        The tool's output, or the text of an injected fault.
+    is_error : bool
+    fault : str or None
+        Kind of the injected fault.
+    delay_s : float
+        Seconds that pass on the trial's clock (simulated, unless delays are real).
+    """
+
+    output: Any
+    is_error: bool = False
+    fault: str | None = None
+    delay_s: float = 0.0
+
+
+@runtime_checkable
+class TrialSandbox(Protocol):
+    """The world of one trial: its own copy, gone when the trial ends."""
+
+    @property
+    def workdir(self) -> Path | None:
+        """Folder with a fresh copy of the fixture, or None where the task has no fixture."""
+
+    @property
+    def database(self) -> Path | None:
+        """Fresh SQLite file, or None where the task has no database."""
+
+    @property
+    def now(self) -> str:
+        """Start of the trial's clock, ISO 8601 UTC; the same for every trial."""
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """Every call that passed ``observe``, in order."""
+
+    def observe(
+        self, kind: str, name: str, arguments: Any, output: Any, *, is_error: bool, turn: int | None
+    ) -> Observation:
+        """Record a call that was executed and return what the agent sees, faults applied."""
+
+    def close(self) -> None:
+        """Remove the world; safe to call twice."""
+
+
+class SandboxFactory(Protocol):
+    """Makes the world of each trial."""
+
+    def open(self, trial: PlannedTrial) -> TrialSandbox:
+        """Return a fresh world in its known state."""
+
+
+class Agent(Protocol):
+    """The agent under test behind any protocol."""
+
+    async def start(self) -> None:
+        """Prepare; raises AgentSetupError where the agent cannot be started at all."""
+
+    async def run(self, trial: PlannedTrial, sandbox: TrialSandbox) -> Trajectory:
+        """Run one trial. The agent's failures are in the result; this never raises for them."""
+
+    async def close(self) -> None:
+        """End every process that was started; safe to call twice."""
+
+
+class Grader(Protocol):
+    """Judges one finished trial."""
+
+    def grade(
+        self, trial: PlannedTrial, trajectory: Trajectory, sandbox: TrialSandbox
+    ) -> Grade | Awaitable[Grade]:
+        """Return the grade; awaitable where the judging leaves the process."""
+
+
+class OutcomeSink(Protocol):
+    """Where finished trials go; a record is durable before ``append`` returns."""
+
+    def append(self, record: TrialRecord) -> None:
+        """Keep a finished trial."""
+
+
+class ProgressSink(Protocol):
+    """Who watches a run."""
+
+    def planned(self, total: int, done: int) -> None:
+        """Take note of the number of trials and of those already finished."""
+
+    def finished(self, record: TrialRecord) -> None:
+        """Take note of a finished trial."""
+
+
+class Clock(Protocol):
+    """Real time as an argument."""
+
+    def monotonic(self) -> float:
+        """Return seconds from an arbitrary start."""
+
+    def utc(self) -> str:
+        """Return the time as ISO 8601 with seconds and ``Z``."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+
+GradersByTask = Mapping[str, Sequence[Grader]]
