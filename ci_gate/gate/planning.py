@@ -1,0 +1,84 @@
+"""Which trials a run consists of: pure, from a suite and a number of repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from ci_gate.errors import Problem, UsageError, printable
+from ci_gate.model.run import Plan
+from ci_gate.model.suite import PlannedTrial, Suite
+from ci_gate.prng import derive_seed
+
+__all__ = ["check_depth", "plan_of", "planned_trials", "restrict", "with_trials"]
+
+
+def restrict(suite: Suite, pattern: str | None) -> Suite:
+    """Return the suite with only the tasks whose id matches a glob; None keeps all.
+
+    Raises
+    ------
+    UsageError
+        No task matches.
+    """
+    if pattern is None:
+        return suite
+    tasks = tuple(task for task in suite.tasks if fnmatchcase(task.id, pattern))
+    if not tasks:
+        raise UsageError(
+            f"--task {printable(pattern)!r} matches none of the {len(suite.tasks)} tasks of "
+            f"suite {suite.name}",
+            hint=f"The first is {printable(suite.tasks[0].id)!r}.",
+        )
+    return msgspec.structs.replace(suite, tasks=tasks)
+
+
+def with_trials(suite: Suite, trials: int | None) -> Suite:
+    """Return the suite with another default number of trials; None keeps its own."""
+    return suite if trials is None else msgspec.structs.replace(suite, trials=trials)
+
+
+def plan_of(suite: Suite, *, repeats: int, max_repeats: int) -> Plan:
+    """Return what the header of the run says that it set out to do."""
+    own = {task.id: task.trials for task in suite.tasks if task.trials is not None}
+    return Plan(trials=suite.trials, task_trials=own, repeats=repeats, max_repeats=max_repeats)
+
+
+def planned_trials(suite: Suite, *, repeats: int) -> Iterator[PlannedTrial]:
+    """Yield the trials round by round: trial r of every task before trial r + 1 of any."""
+    rounds = max(suite.trials_of(task) for task in suite.tasks)
+    for repeat in range(repeats):
+        for trial in range(rounds):
+            for task in suite.tasks:
+                if trial < suite.trials_of(task):
+                    seed = derive_seed(task.base_seed, trial)
+                    yield PlannedTrial(
+                        task=task, trial=trial, repeat=repeat, attempt=1, seed=seed
+                    )
+
+
+def check_depth(suite: Suite, ks: tuple[int, ...], *, repeats: int, deterministic: bool) -> None:
+    """Refuse a plan in which a task cannot have the k trials that a metric needs.
+
+    A deterministic suite is judged by flips and may have fewer.
+
+    Raises
+    ------
+    UsageError
+        Some task's trials over all repeats are fewer than the largest k.
+    """
+    k = max(ks)
+    short = [t for t in suite.tasks if suite.trials_of(t) * repeats < k]
+    if deterministic or not short:
+        return
+    raise UsageError.of(
+        Problem(
+            what=f"task {printable(task.id)!r} has {suite.trials_of(task) * repeats} trials and "
+            f"the metric pass^{k} needs {k}",
+            where=task.source,
+            hint=f"Raise its trials, or leave pass^{k} out of [gate] metrics.",
+        )
+        for task in short
+    )

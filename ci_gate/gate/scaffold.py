@@ -1,0 +1,63 @@
+"""``init``: a working gate in an existing repository, never overwriting anything."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from ci_gate.errors import UsageError, printable
+
+__all__ = ["Scaffold", "scaffold"]
+
+_FILES = {
+    "ci-gate.toml": "ci-gate.toml",
+    "evals/example.toml": "example.toml",
+    "evals/toy_agent.py": "toy_agent.py",
+    ".github/workflows/agent-gate.yml": "agent-gate.yml",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scaffold:
+    """Paths, relative to the folder, that were written and that were there already."""
+
+    written: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+def scaffold(folder: Path) -> Scaffold:
+    """Write the starter files that are not there yet.
+
+    Where a ``ci-gate.toml`` exists the repository has been set up already, and only a missing
+    workflow is added: the example task would otherwise join the team's own suite.
+
+    Raises
+    ------
+    UsageError
+        The folder does not exist or cannot be written.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"there is no folder {printable(folder)}", hint="Make it first.")
+    wanted = dict(_FILES)
+    if (folder / "ci-gate.toml").exists():
+        wanted = {name: source for name, source in _FILES.items() if name.startswith(".github")}
+    done = {name: _write_new(folder / name, source) for name, source in wanted.items()}
+    written = tuple(name for name, is_new in done.items() if is_new)
+    return Scaffold(written=written, kept=tuple(name for name in _FILES if name not in written))
+
+
+def _write_new(path: Path, source: str) -> bool:
+    content = resources.files("ci_gate.gate").joinpath("starter", source).read_bytes()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # O_EXCL: never follows a dangling link and never loses a race with another writer.
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise UsageError(f"cannot write {printable(path)}: {error.strerror}") from error
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    return True
