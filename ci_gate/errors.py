@@ -13,6 +13,7 @@ __all__ = [
     "AgentSetupError",
     "BaselineError",
     "ConfigError",
+    "ContaminatedWorldError",
     "FileFormatError",
     "GateError",
     "GitError",
@@ -108,6 +109,13 @@ class InternalError(GateError):
     """Something that must not happen: a fault of ci-gate itself or of the machine."""
 
     slug = "internal"
+
+
+class ContaminatedWorldError(GateError):
+    """A trial's world did not start in its task's known state, so its outcome says nothing."""
+
+    slug = "contaminated"
+    exit_code = 3
 
 
 class UsageError(GateError):

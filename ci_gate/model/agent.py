@@ -33,6 +33,8 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
     network : {"inherit", "none"}
     environment_errors : tuple of str
         Exception class names or regular expressions over output that mean: not the agent's fault.
+    laundered_errors : tuple of str
+        Regular expressions over the answer that mean: a provider's error passed off as an answer.
     allow : tuple of str
         Capabilities; empty: all.
     setup : tuple of str
@@ -50,6 +52,7 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
     isolation: Literal["process", "inline"] = "process"
     network: Literal["inherit", "none"] = "inherit"
     environment_errors: tuple[str, ...] = ()
+    laundered_errors: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
     setup: tuple[str, ...] = ()
 
