@@ -56,7 +56,7 @@ def test_a_glob_keeps_the_matching_tasks():
 
 def test_a_glob_without_a_match_is_a_usage_error():
     """Nothing to run is said before anything runs, with an id that exists."""
-    with pytest.raises(UsageError, match="matches none of the 1 tasks.*refund-1"):
+    with pytest.raises(UsageError, match=r"matches none of the 1 tasks.*refund-1"):
         restrict(_suite(_task("refund-1")), "x*")
 
 
@@ -70,7 +70,7 @@ def test_too_few_trials_for_k_name_the_task():
     ("trials", "repeats", "deterministic"), [(8, 1, False), (2, 4, False), (1, 1, True)]
 )
 def test_enough_trials_or_a_deterministic_suite_pass(trials, repeats, deterministic):
-    """k trials may come from repeats; flips need one."""
+    """Enough trials may come from repeats; flips need one."""
     suite = with_trials(_suite(_task("a")), trials)
 
     check_depth(suite, (1, 8), repeats=repeats, deterministic=deterministic)

@@ -7,7 +7,12 @@ import pytest
 from ci_gate.errors import UsageError
 from ci_gate.gate.scaffold import scaffold
 
-ALL = ("ci-gate.toml", "evals/example.toml", "evals/toy_agent.py", ".github/workflows/agent-gate.yml")
+ALL = (
+    "ci-gate.toml",
+    "evals/example.toml",
+    "evals/toy_agent.py",
+    ".github/workflows/agent-gate.yml",
+)
 
 
 def test_an_empty_folder_gets_every_file(tmp_path: Path):
@@ -53,5 +58,5 @@ def test_a_dangling_link_is_not_followed(tmp_path: Path):
 
 def test_a_missing_folder_is_a_usage_error(tmp_path: Path):
     """The message names the folder."""
-    with pytest.raises(UsageError, match="there is no folder .*nowhere"):
+    with pytest.raises(UsageError, match=r"there is no folder .*nowhere"):
         scaffold(tmp_path / "nowhere")
