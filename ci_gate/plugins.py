@@ -1,0 +1,118 @@
+"""Which implementations exist: one explicit table for each kind, and nothing found by itself."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from ci_gate.agents.command import CommandAgent
+from ci_gate.agents.exit_code import ExitCodeAgent
+from ci_gate.agents.python_agent import PythonAgent
+from ci_gate.errors import printable
+from ci_gate.grading import answer, file, own, sql
+from ci_gate.grading.own import CallGrader, InitialState
+from ci_gate.model.agent import AgentSpec, FaultPolicy
+from ci_gate.model.suite import GraderSpec, Task
+from ci_gate.ports import Agent, Grader, GradersByTask
+
+__all__ = [
+    "AGENTS",
+    "GRADERS",
+    "GraderKind",
+    "GraderPorts",
+    "agent_of",
+    "grader_problems",
+    "graders_of",
+]
+
+AGENTS: Final[Mapping[str, Callable[[AgentSpec, int, bool], Agent]]] = {
+    "python": lambda spec, jobs, real: PythonAgent(spec, jobs=jobs, real_delays=real),
+    "command": lambda spec, jobs, real: CommandAgent(spec),
+    "exit-code": lambda spec, jobs, real: ExitCodeAgent(spec),
+}
+"""By protocol; given the agent, the number of trials at a time and whether delays are real."""
+
+
+class GraderPorts(NamedTuple):
+    """What graders that leave the process are handed.
+
+    Parameters
+    ----------
+    call : CallGrader
+        Runs a function of the team's own in a worker.
+    initial : InitialState
+        Places of the world as it was at the start of a trial.
+    """
+
+    call: CallGrader
+    initial: InitialState
+
+
+class GraderKind(NamedTuple):
+    """One kind of grader.
+
+    Parameters
+    ----------
+    validate : callable
+        Returns what is wrong with a spec's options as sentences.
+    build : callable
+        Returns the grader of a spec that ``validate`` has passed.
+    """
+
+    validate: Callable[[GraderSpec], Sequence[str]]
+    build: Callable[[GraderSpec, GraderPorts], Grader]
+
+
+GRADERS: Final[Mapping[str, GraderKind]] = {
+    "answer": GraderKind(answer.validate, lambda spec, _: answer.build(spec)),
+    "sql": GraderKind(sql.validate, lambda spec, _: sql.build(spec)),
+    "file": GraderKind(file.validate, lambda spec, _: file.build(spec)),
+    "python": GraderKind(
+        own.validate, lambda spec, ports: own.build(spec, call=ports.call, initial=ports.initial)
+    ),
+}
+
+
+def agent_of(spec: AgentSpec, *, jobs: int, faults: FaultPolicy | None) -> Agent:
+    """Return the agent that a configuration describes, not yet started.
+
+    Parameters
+    ----------
+    spec : AgentSpec
+    jobs : int
+        Trials at a time.
+    faults : FaultPolicy or None
+        Says whether an injected delay is waited for.
+    """
+    return AGENTS[spec.protocol](spec, jobs, faults is not None and faults.real_delays)
+
+
+def grader_problems(spec: GraderSpec) -> list[str]:
+    """Return what is wrong with a grader of a task file, without a place.
+
+    Parameters
+    ----------
+    spec : GraderSpec
+    """
+    kind = GRADERS.get(spec.type)
+    if kind is not None:
+        return list(kind.validate(spec))
+    near = difflib.get_close_matches(spec.type, GRADERS, 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"types are {', '.join(GRADERS)}"
+    return [f"unknown type of grader {printable(spec.type)!r}; {hint}"]
+
+
+def graders_of(tasks: Iterable[Task], ports: GraderPorts) -> GradersByTask:
+    """Return the graders of each task by its id.
+
+    Parameters
+    ----------
+    tasks : iterable of Task
+        With graders that have no ``grader_problems``.
+    ports : GraderPorts
+    """
+    return {
+        task.id: tuple(GRADERS[spec.type].build(spec, ports) for spec in task.graders)
+        for task in tasks
+    }
