@@ -1,0 +1,1 @@
+"""A support desk that gives customers their money back, within the rules of the shop."""
