@@ -136,7 +136,11 @@ class RunFooter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Measure(NamedTuple):
-    """A measure of one task in one run over the seeds; None where unknown."""
+    """A measure of one task in one run over the seeds; None where unknown.
+
+    ``mean`` and ``sd`` (sample standard deviation, None for fewer than two) are over the judged
+    trials, passed or failed, that know the measure; ``mean_passed`` is over those that passed.
+    """
 
     mean: float | None
     sd: float | None
@@ -144,12 +148,13 @@ class Measure(NamedTuple):
 
 
 class BaselineRun(msgspec.Struct, frozen=True, kw_only=True):
-    """Provenance of one run over the seeds."""
+    """Provenance of one run over the seeds; ``extra`` holds the unknown fields of its entry."""
 
     agent: AgentRef
     model: str | None = None
     forced: bool = False
     run_digest: str
+    extra: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
 class BaselineTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,7 +164,7 @@ class BaselineTask(msgspec.Struct, frozen=True, kw_only=True):
     ``""`` where the task was not in that run. Counts and measures are None where unknown.
     """
 
-    digest: str | None
+    digest: str | None = None
     outcomes: tuple[str, ...]
     trials: int | None = None
     faulted: tuple[int | None, ...] | None = None
@@ -170,13 +175,14 @@ class BaselineTask(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: tuple[Measure | None, ...] | None = None
     duration_s: tuple[Measure | None, ...] | None = None
     measures: Mapping[str, tuple[Measure | None, ...]] | None = None
+    extra: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     """A baseline file.
 
-    ``extra`` keeps unknown fields of the top level, of ``runs`` and of ``tasks`` as they were read,
-    so that a newer writer's facts survive an older reader (see ``store.baselines``).
+    ``extra`` keeps unknown fields as they were read (here, in ``runs`` and in ``tasks``), so that a
+    newer writer's facts survive an older reader. It is no field of the file.
     """
 
     schema: str = "ci-gate/baseline@1"
@@ -189,6 +195,7 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     judge_digest: str | None = None
     runs: tuple[BaselineRun, ...]
     tasks: Mapping[str, BaselineTask]
+    extra: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
 class SideTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -251,7 +258,7 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     digest : str or None
         Of the content: the footer's for a run, of the canonical file for a baseline.
     complete : bool
-        False for a journal whose footer is missing although it has a plan.
+        False for a run that has a plan and either no footer or one that says ``interrupted``.
     extra : mapping
         Unknown header fields as read.
     """

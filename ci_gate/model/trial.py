@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
-__all__ = ["Grade", "Status", "Step", "Trajectory", "TrialRecord"]
+__all__ = ["Amount", "Count", "Grade", "Status", "Step", "Trajectory", "TrialRecord"]
+
+# Bounds that a reader enforces: beyond 2**53 - 1 JSON numbers are no longer whole numbers.
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
+Amount = Annotated[float, msgspec.Meta(ge=0)]
+_Attempt = Annotated[int, msgspec.Meta(ge=1, le=2**53 - 1)]
 
 
 class Status(StrEnum):
@@ -23,7 +28,7 @@ class Status(StrEnum):
     ERRORED = "errored"
 
 
-class Grade(msgspec.Struct, frozen=True, kw_only=True):
+class Grade(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What one grader says of one trial.
 
     Parameters
@@ -106,32 +111,33 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True):
     output_tail: str = ""
 
 
-class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
+class TrialRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A line of a run file. Readers require ``task``, ``trial`` and ``status`` only.
 
     Unknown is None. ``duration_s`` is seconds of real time and, like ``attempt``, outside every
     digest. ``seed`` is hexadecimal. ``faults`` counts delivered faults, ``recovered`` those from
     which the agent recovered in a trial that passed, ``looped`` says the same tool was called with
-    the same arguments three times or more.
+    the same arguments three times or more. No reference cycle is possible, so the garbage collector
+    is spared a million of them.
     """
 
     task: str
     task_digest: str | None = None
-    trial: int
-    repeat: int = 0
-    attempt: int = 1
+    trial: Count
+    repeat: Count = 0
+    attempt: _Attempt = 1
     seed: str | None = None
     status: Status
     reason: str | None = None
-    turns: int | None = None
-    tool_calls: int | None = None
-    tokens: int | None = None
-    cost_usd: float | None = None
-    duration_s: float | None = None
-    faults: int | None = None
-    recovered: int | None = None
+    turns: Count | None = None
+    tool_calls: Count | None = None
+    tokens: Count | None = None
+    cost_usd: Amount | None = None
+    duration_s: Amount | None = None
+    faults: Count | None = None
+    recovered: Count | None = None
     looped: bool | None = None
-    measures: Mapping[str, float] | None = None
+    measures: Mapping[str, float | None] | None = None
     grades: tuple[Grade, ...] | None = None
     trace: str | None = None
     trace_digest: str | None = None

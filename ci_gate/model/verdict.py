@@ -105,17 +105,27 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Method(msgspec.Struct, frozen=True, kw_only=True):
-    """How the joint test was computed; ``strata`` is ``task`` or ``task,seed``."""
+    """How the joint test was computed; ``strata`` is ``task`` or ``task,seed``.
+
+    ``rule`` says what chose the strata. ``false_alarm_bound`` is the largest chance that an
+    unchanged agent is blocked by the test or by a floor, each of which has an alpha of its own.
+    """
 
     strata: str | None = None
     z_seed: float | None = None
     phi: float | None = None
     exact: bool | None = None
     draws: int | None = None
+    rule: str | None = None
+    false_alarm_bound: float | None = None
 
 
 class MetricResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A suite metric on both sides; None is what does not exist."""
+    """A suite metric on both sides; None is what does not exist.
+
+    ``excluded`` are compared tasks with fewer than k trials. The plug-in ``(c / n) ** k`` and
+    pass@k stand beside pass^k under their own names and are not tested.
+    """
 
     baseline: float | None
     candidate: float | None
@@ -128,6 +138,10 @@ class MetricResult(msgspec.Struct, frozen=True, kw_only=True):
     n_tasks: int
     predictive: float | None = None
     excluded: tuple[str, ...] = ()
+    baseline_plug_in: float | None = None
+    candidate_plug_in: float | None = None
+    baseline_pass_at_k: float | None = None
+    candidate_pass_at_k: float | None = None
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):

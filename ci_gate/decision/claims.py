@@ -1,0 +1,111 @@
+"""What is said of each task, with the trials to repeat.
+
+Puts the test's answers, the flips of a deterministic agent and the tasks that were not compared
+into one list by id. It draws no conclusion for the suite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ci_gate.decision.accounting import counts_of
+from ci_gate.decision.evidence import Evidence, TaskEvidence
+from ci_gate.decision.flips import Flips
+from ci_gate.decision.matching import Matching
+from ci_gate.decision.pairing import seeds_shared
+from ci_gate.decision.replays import passed_at, replays_of
+from ci_gate.model.run import ErrorPolicy, Side
+from ci_gate.model.verdict import Claim, Counts, Replay, TaskResult
+
+__all__ = ["Claims"]
+
+_CALM = (Claim.UNCHANGED, Claim.IMPROVED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claims:
+    """Everything that claims are made of.
+
+    Attributes
+    ----------
+    baseline : Side or None
+    candidate : Side
+    matching : Matching
+    evidence : Evidence or None
+        None where nothing was tested.
+    flips : Flips
+    alpha : float
+        Of a suspicion: a raw p-value at most this.
+    errors : {"exclude", "fail"}
+    replay_command : str
+        With ``{task}`` and ``{trial}``.
+    """
+
+    baseline: Side | None
+    candidate: Side
+    matching: Matching
+    evidence: Evidence | None
+    flips: Flips
+    alpha: float
+    errors: ErrorPolicy
+    replay_command: str
+
+    def results(self) -> tuple[TaskResult, ...]:
+        """Return what is said of every task of either side, by id."""
+        apart = self.matching.claims
+        tested = self.evidence.by_task if self.evidence else {}
+        return tuple(
+            self._result(task_id, tested.get(task_id), apart.get(task_id))
+            for task_id in sorted((*apart, *self.matching.compared))
+        )
+
+    def _result(
+        self, task_id: str, evidence: TaskEvidence | None, apart: Claim | None
+    ) -> TaskResult:
+        claim = apart or self._claim(task_id, evidence)
+        worse = claim not in _CALM or (evidence is not None and evidence.contribution < 0)
+        return TaskResult(
+            task=task_id,
+            claim=claim,
+            baseline=self._counts(self.baseline, task_id),
+            candidate=self._counts(self.candidate, task_id),
+            p_value=evidence.p_value if evidence else None,
+            p_adjusted=evidence.p_adjusted if evidence else None,
+            replay=self._replays(task_id) if worse else (),
+            contribution=evidence.contribution if evidence else None,
+        )
+
+    def _claim(self, task_id: str, evidence: TaskEvidence | None) -> Claim:
+        if task_id in self.flips.tasks:
+            return Claim.FLIP
+        if evidence is None:
+            return Claim.UNCHANGED
+        if evidence.regressed:
+            return Claim.REGRESSED
+        if evidence.p_value <= self.alpha:
+            return Claim.SUSPECT
+        return Claim.IMPROVED if evidence.improved else Claim.UNCHANGED
+
+    def _counts(self, side: Side | None, task_id: str) -> Counts | None:
+        if side is None or task_id not in side.tasks:
+            return None
+        return counts_of(side.tasks[task_id], self.errors)
+
+    def _replays(self, task_id: str) -> tuple[Replay, ...]:
+        if task_id not in self.candidate.tasks:
+            return ()
+        return replays_of(
+            task_id,
+            self.candidate.tasks[task_id],
+            errors=self.errors,
+            passed_before=self._passed_before(task_id),
+            template=self.replay_command,
+        )
+
+    def _passed_before(self, task_id: str) -> Callable[[int], bool]:
+        if self.baseline is None or task_id not in self.baseline.tasks:
+            return lambda _: False
+        before = self.baseline.tasks[task_id]
+        shared = seeds_shared(self.baseline, self.candidate, task_id)
+        return lambda trial: shared(trial) and passed_at(before, trial)

@@ -1,0 +1,268 @@
+"""From two sides and a policy to all facts of a comparison; nothing is judged here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ci_gate.decision import remarks
+from ci_gate.decision.accounting import (
+    CURTAILED,
+    contaminated_tasks,
+    errors_in_effect,
+    grader_errors,
+    scores_of,
+    stopped_early,
+    totals_of,
+)
+from ci_gate.decision.circumstances import Circumstances
+from ci_gate.decision.claims import Claims
+from ci_gate.decision.comparison import Comparison, Differences
+from ci_gate.decision.evidence import Evidence, method_of, sees_total_failure, weigh
+from ci_gate.decision.flips import Flips, flips_of
+from ci_gate.decision.matching import Matching, match_tasks, run_day
+from ci_gate.decision.measures import economics_of, resilience_of
+from ci_gate.decision.metrics import floors_of, tested_metrics, untested_metrics
+from ci_gate.decision.pairing import PairedTask, pair_task, planned_scores, seeds_shared
+from ci_gate.decision.policy_checks import require_judgeable
+from ci_gate.decision.provenance import provenance_of
+from ci_gate.model.policy import Policy
+from ci_gate.model.run import PASSED, ErrorPolicy, Side, SideTask
+from ci_gate.model.verdict import FloorResult, MetricResult, TaskResult
+
+__all__ = ["compare"]
+
+
+def compare(
+    baseline: Side | None,
+    candidate: Side,
+    policy: Policy,
+    circumstances: Circumstances | None = None,
+) -> Comparison:
+    """Gather all facts on which a verdict rests.
+
+    Parameters
+    ----------
+    baseline : Side or None
+        None where there is none.
+    candidate : Side
+    policy : Policy
+    circumstances : Circumstances or None
+        Facts from outside the files; None: nothing is known.
+
+    Returns
+    -------
+    Comparison
+        The same for the same facts, whatever the order of the tasks.
+
+    Raises
+    ------
+    UsageError
+        The policy is impossible or asks for what this version cannot judge.
+    """
+    require_judgeable(candidate, policy)
+    case = _Case(baseline, candidate, policy, circumstances or Circumstances())
+    study = _study(case)
+    metrics = _metrics(case, study)
+    return Comparison(
+        suite=candidate.suite,
+        has_baseline=baseline is not None,
+        started=case.started,
+        unchanged=case.circumstances.unchanged_agent,
+        partial=any(side.task_filter or side.shard for side in case.sides),
+        shards=tuple(side.shard for side in case.sides if side.shard),
+        cut_short=stopped_early(candidate),
+        curtailed=case.curtailed,
+        curtailed_against_these=_stopped_by_these(case),
+        totals=totals_of(candidate, case.errors),
+        contaminated=_contaminated(case),
+        grader_errors=grader_errors(candidate),
+        differences=case.differences,
+        matching=study.matching,
+        evidence=study.evidence,
+        flips=study.flips,
+        dead=study.evidence is not None and _dead(case, study.matching),
+        powerless=study.powerless,
+        metrics=metrics,
+        floors=_floors(case, study.matching),
+        tasks=_claims(case, study),
+        method=method_of(study.evidence, study.paired, policy),
+        resilience=_by_side(case, study.matching, resilience_of),
+        economics=_by_side(case, study.matching, economics_of),
+        provenance=provenance_of(baseline, candidate, case.circumstances.provenance),
+        remarks=_remarks(case, study, metrics),
+    )
+
+
+@dataclass(frozen=True)
+class _Case:
+    """The arguments of ``compare``, and what follows from them without looking at an outcome."""
+
+    baseline: Side | None
+    candidate: Side
+    policy: Policy
+    circumstances: Circumstances
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        return (self.candidate,) if self.baseline is None else (self.baseline, self.candidate)
+
+    @property
+    def errors(self) -> ErrorPolicy:
+        return errors_in_effect(self.baseline, self.candidate, self.policy)
+
+    @property
+    def started(self) -> bool:
+        spared = self.circumstances.unchanged_agent or self.circumstances.no_credentials
+        return bool(self.candidate.tasks) or not spared
+
+    @property
+    def curtailed(self) -> bool:
+        return self.candidate.stop is not None and self.candidate.stop.reason in CURTAILED
+
+    @property
+    def differences(self) -> Differences:
+        before, after = self.baseline, self.candidate
+        if before is None or not self.started:
+            return Differences()
+        return Differences(
+            errors=before.errors != after.errors,
+            faults=before.faults_digest != after.faults_digest,
+            judge=before.judge_digest != after.judge_digest,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Study:
+    """What the outcomes say."""
+
+    matching: Matching = field(default_factory=Matching)
+    paired: tuple[PairedTask, ...] = ()
+    evidence: Evidence | None = None
+    flips: Flips = field(default_factory=Flips)
+    powerless: bool = False
+
+
+def _study(case: _Case) -> _Study:
+    if not case.started:
+        return _Study()
+    matching = match_tasks(
+        case.baseline,
+        case.candidate,
+        case.policy,
+        errors=case.errors,
+        today=case.circumstances.today or run_day(case.candidate),
+    )
+    # Without all its rounds a curtailed run has no p-value, and what was made differently none.
+    if case.baseline is None or case.curtailed or case.differences or not matching.compared:
+        return _Study(matching=matching)
+    paired = tuple(_paired(case.baseline, case, task_id) for task_id in matching.compared)
+    evidence = weigh(paired, case.policy)
+    flips = flips_of(paired) if case.policy.deterministic else Flips()
+    return _Study(
+        matching=matching,
+        paired=paired,
+        evidence=evidence,
+        flips=flips,
+        powerless=not flips.watched
+        and not sees_total_failure(_planned(case.baseline, case, matching), evidence, case.policy),
+    )
+
+
+def _paired(baseline: Side, case: _Case, task_id: str) -> PairedTask:
+    return pair_task(
+        task_id,
+        scores_of(baseline.tasks[task_id], case.errors),
+        scores_of(case.candidate.tasks[task_id], case.errors),
+        seeds_shared(baseline, case.candidate, task_id),
+    )
+
+
+def _planned(baseline: Side, case: _Case, matching: Matching) -> list[PairedTask]:
+    """What the plan was before a trial ran: a candidate that would fail every one of them."""
+    return [
+        pair_task(
+            task_id,
+            scores_of(baseline.tasks[task_id], case.errors),
+            planned_scores(case.candidate, task_id),
+            seeds_shared(baseline, case.candidate, task_id),
+        )
+        for task_id in matching.compared
+    ]
+
+
+def _stopped_by_these(case: _Case) -> bool:
+    """Whether a curtailed run's decision was made against this baseline and this policy."""
+    digests = (case.candidate.baseline_digest, case.candidate.policy_digest)
+    baseline = case.baseline.digest if case.baseline else None
+    return None not in digests and digests == (baseline, case.circumstances.policy_digest)
+
+
+def _contaminated(case: _Case) -> tuple[str, ...]:
+    told = case.circumstances.contaminated
+    return tuple(sorted({*told, *contaminated_tasks(case.candidate)}))
+
+
+def _dead(case: _Case, matching: Matching) -> bool:
+    tasks = [side.tasks[task_id] for side in case.sides for task_id in matching.compared]
+    return not any(task.count(PASSED) for task in tasks)
+
+
+def _metrics(case: _Case, study: _Study) -> dict[str, MetricResult]:
+    if study.evidence is not None:
+        return tested_metrics(study.evidence, case.policy)
+    before, after = _tasks_shown(case, study.matching)
+    return untested_metrics(before, after, case.policy, case.errors) if case.started else {}
+
+
+def _tasks_shown(
+    case: _Case, matching: Matching
+) -> tuple[dict[str, SideTask], dict[str, SideTask]]:
+    """The tasks behind the figures of each side: what is compared, else what is not quarantined."""
+    if case.baseline is None or not matching.compared:
+        return {}, _judged_tasks(case, matching)
+    before, after = case.baseline.tasks, case.candidate.tasks
+    return {t: before[t] for t in matching.compared}, {t: after[t] for t in matching.compared}
+
+
+def _judged_tasks(case: _Case, matching: Matching) -> dict[str, SideTask]:
+    tasks, held = case.candidate.tasks, set(matching.quarantined)
+    return {task_id: tasks[task_id] for task_id in sorted(tasks) if task_id not in held}
+
+
+def _floors(case: _Case, matching: Matching) -> tuple[FloorResult, ...]:
+    if not case.started:
+        return ()
+    return floors_of(_judged_tasks(case, matching), case.policy, case.errors)
+
+
+def _claims(case: _Case, study: _Study) -> tuple[TaskResult, ...]:
+    return Claims(
+        baseline=case.baseline,
+        candidate=case.candidate,
+        matching=study.matching,
+        evidence=study.evidence,
+        flips=study.flips,
+        alpha=case.policy.alpha,
+        errors=case.errors,
+        replay_command=case.circumstances.replay_command,
+    ).results()
+
+
+def _by_side(
+    case: _Case, matching: Matching, measure: Callable[[Mapping[str, SideTask]], dict[str, Any]]
+) -> dict[str, Any]:
+    before, after = _tasks_shown(case, matching)
+    sides = {"baseline": before, "candidate": after}
+    return {side: measure(tasks) for side, tasks in sides.items() if tasks}
+
+
+def _remarks(case: _Case, study: _Study, metrics: Mapping[str, MetricResult]) -> tuple[str, ...]:
+    return (
+        *case.circumstances.warnings,
+        *remarks.on_sides(case.baseline, case.candidate, case.policy, case.errors),
+        *remarks.on_matching(study.matching),
+        *remarks.on_metrics(metrics),
+        *remarks.on_evidence(study.evidence, study.flips, case.policy),
+    )

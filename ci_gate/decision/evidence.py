@@ -1,0 +1,225 @@
+"""One test over all compared tasks, and what follows from it for each of them.
+
+Turns paired outcomes into the counts that ``ci_gate.stats`` reads and its answers back into task
+ids. It decides no verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ci_gate.decision.pairing import PairedTask
+from ci_gate.model.policy import Policy
+from ci_gate.model.verdict import Method
+from ci_gate.stats.counts import TaskCounts
+from ci_gate.stats.permutation import JointTest, joint_test
+from ci_gate.stats.power_bound import can_detect_total_failure
+from ci_gate.stats.run_effect import run_effect
+from ci_gate.stats.seed_effect import StrataChoice, choose_strata
+from ci_gate.stats.suite_null import group_tasks
+
+__all__ = ["Evidence", "TaskEvidence", "method_of", "sees_total_failure", "weigh"]
+
+_DRAWS_SEED: Final = 0x20261030
+"""Of the Monte Carlo draws. Fixed: nobody can draw again until the verdict is another one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskEvidence:
+    """What the test says of one task.
+
+    Attributes
+    ----------
+    p_value, p_adjusted : float
+        One-sided, the candidate is worse; adjusted over all claims of all families.
+    regressed : bool
+        ``p_adjusted`` is at most the level.
+    improved : bool
+        The mirrored p-value, adjusted by Holm over the tasks, is at most alpha.
+    contribution : float
+        The task's part of the suite's difference in pass^1, candidate - baseline; the parts of all
+        tasks add up to it.
+    """
+
+    p_value: float
+    p_adjusted: float
+    regressed: bool
+    improved: bool
+    contribution: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """The joint test with the counts that entered it.
+
+    Attributes
+    ----------
+    tasks : tuple of str
+        Position ``i`` of every other sequence belongs to task ``i``.
+    choice : StrataChoice
+    counts : tuple of TaskCounts
+        The trials that enter: where strata are seeds, those on seeds that both sides judged.
+    joint : JointTest
+    by_task : mapping of str to TaskEvidence
+    """
+
+    tasks: tuple[str, ...]
+    choice: StrataChoice
+    counts: tuple[TaskCounts, ...]
+    joint: JointTest
+    by_task: Mapping[str, TaskEvidence]
+
+    @property
+    def regressed_metrics(self) -> tuple[str, ...]:
+        """The suite metrics that dropped, adjusted over all claims."""
+        families = self.joint.families.items()
+        return tuple(f"pass^{k}" for k, test in families if test.p_adjusted <= self.joint.level)
+
+
+def weigh(paired: Sequence[PairedTask], policy: Policy) -> Evidence:
+    """Test whether the candidate is worse on these tasks.
+
+    Parameters
+    ----------
+    paired : sequence of PairedTask
+        At least one.
+    policy : Policy
+        For its metrics, alpha, margin and pairing.
+    """
+    choice = _choose(paired, policy)
+    by_seed = [task.by_seed for task in paired]
+    entered = [c.shared for c in by_seed] if choice.strata == "task,seed" else by_seed
+    joint = joint_test(
+        entered,
+        strata=choice.strata,
+        ks=policy.ks,
+        margin=policy.margin,
+        level=policy.alpha,
+        seed=_DRAWS_SEED,
+    )
+    tasks = tuple(task.task for task in paired)
+    return Evidence(
+        tasks=tasks,
+        choice=choice,
+        counts=tuple(entered),
+        joint=joint,
+        by_task=dict(zip(tasks, _task_evidence(entered, choice, joint, policy), strict=True)),
+    )
+
+
+def _choose(paired: Sequence[PairedTask], policy: Policy) -> StrataChoice:
+    # A task whose seeds are its own on each side says nothing about the others' columns.
+    sharing = [task for task in paired if task.shared]
+    return choose_strata(
+        [task.baseline for task in sharing or paired],
+        [task.candidate for task in sharing or paired],
+        seeded=bool(sharing),
+        pairing=policy.pairing,
+    )
+
+
+def _task_evidence(
+    counts: Sequence[TaskCounts], choice: StrataChoice, joint: JointTest, policy: Policy
+) -> list[TaskEvidence]:
+    improved = _improved(counts, choice, policy.alpha)
+    return [
+        TaskEvidence(
+            p_value=p_value,
+            p_adjusted=p_adjusted,
+            regressed=p_adjusted <= joint.level,
+            improved=position in improved,
+            contribution=contribution,
+        )
+        for position, (p_value, p_adjusted, contribution) in enumerate(
+            zip(joint.task_p, joint.task_p_adjusted, _contributions(counts), strict=True)
+        )
+    ]
+
+
+def _improved(counts: Sequence[TaskCounts], choice: StrataChoice, alpha: float) -> set[int]:
+    p_values = _rise_p_values(counts, choice)
+    found: set[int] = set()
+    for rank, position in enumerate(sorted(range(len(counts)), key=p_values.__getitem__)):
+        if p_values[position] * (len(counts) - rank) > alpha:
+            break
+        found.add(position)
+    return found
+
+
+def _rise_p_values(counts: Sequence[TaskCounts], choice: StrataChoice) -> list[float]:
+    """Exact one-sided p-values of the mirrored question: is the baseline worse."""
+    mirrored = [
+        TaskCounts(
+            baseline_n=task.candidate_n,
+            baseline_passed=task.candidate_passed,
+            candidate_n=task.baseline_n,
+            candidate_passed=task.baseline_passed,
+        )
+        for task in counts
+    ]
+    p_values = [1.0] * len(counts)
+    for group in group_tasks(mirrored, choice.strata):
+        for position, passed in zip(group.members, group.observed, strict=True):
+            p_values[position] = group.null.lower_tails[passed - group.first]
+    return p_values
+
+
+def _contributions(counts: Sequence[TaskCounts]) -> list[float]:
+    drops = [_rate_difference(task) for task in counts]
+    judged = sum(drop is not None for drop in drops)
+    return [drop / judged if drop is not None else 0.0 for drop in drops]
+
+
+def _rate_difference(task: TaskCounts) -> float | None:
+    baseline, candidate = sum(task.baseline_n), sum(task.candidate_n)
+    if not baseline or not candidate:
+        return None
+    return sum(task.candidate_passed) / candidate - sum(task.baseline_passed) / baseline
+
+
+def sees_total_failure(planned: Sequence[PairedTask], evidence: Evidence, policy: Policy) -> bool:
+    """Return whether a candidate that fails every planned trial would have been seen.
+
+    Parameters
+    ----------
+    planned : sequence of PairedTask
+        The baseline's trials beside the candidate's planned ones.
+    evidence : Evidence
+        For the strata in use.
+    policy : Policy
+    """
+    counts = [task.by_seed for task in planned]
+    return can_detect_total_failure(
+        [task.baseline_n for task in counts],
+        [task.baseline_passed for task in counts],
+        [task.candidate_n for task in counts],
+        strata=evidence.choice.strata,
+        ks=policy.ks,
+        margin=policy.margin,
+        level=policy.alpha,
+        seed=_DRAWS_SEED,
+    )
+
+
+def method_of(evidence: Evidence | None, paired: Sequence[PairedTask], policy: Policy) -> Method:
+    """Return how the test was made, and how often all of the gate cries wolf at most.
+
+    A strict floor compares an estimate, which has no level: with one there is no such bound.
+    """
+    strict = policy.strict_floors and bool(policy.floors)
+    bound = None if strict else min(1.0, policy.alpha * (1 + len(policy.floors)))
+    if evidence is None:
+        return Method(false_alarm_bound=bound)
+    effect = run_effect([task.baseline for task in paired], strata=evidence.choice.strata)
+    return Method(
+        strata=evidence.choice.strata,
+        # Between seeds that have nothing to do with each other agreement means nothing.
+        z_seed=None if evidence.choice.rule == "no seeds" else evidence.choice.z,
+        phi=effect.phi,
+        exact=evidence.joint.exact,
+        draws=evidence.joint.draws,
+        rule=evidence.choice.rule,
+        false_alarm_bound=bound,
+    )

@@ -1,0 +1,110 @@
+"""What the trials of a side cost, how long they took, and how they met faults.
+
+Sums over tasks and runs; decides nothing. What is unknown is None, never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from math import fsum
+
+from ci_gate.model.run import FAILED, PASSED, Measure, SideTask
+
+__all__ = ["economics_of", "resilience_of"]
+
+Tasks = Mapping[str, SideTask]
+
+
+def resilience_of(tasks: Tasks) -> dict[str, float | int | None]:
+    """Return how a side met faults, over all its tasks.
+
+    Returns
+    -------
+    dict
+        ``trials`` judged; ``faulted`` trials, which met a fault, and ``recovered`` ones, which
+        passed all the same; ``self_healing_rate``, their ratio; ``looped`` trials and
+        ``dead_loop_rate``, over the trials of the runs where it is known.
+    """
+    faulted = _sum(task.faulted for task in tasks.values())
+    recovered = _sum(task.recovered for task in tasks.values())
+    looped = _sum(task.looped for task in tasks.values())
+    return {
+        "trials": sum(task.judged for task in tasks.values()),
+        "faulted": faulted,
+        "recovered": recovered,
+        "self_healing_rate": _ratio(recovered, faulted),
+        "looped": looped,
+        "dead_loop_rate": _ratio(looped, _trials_with_known_loops(tasks)),
+    }
+
+
+def economics_of(tasks: Tasks) -> dict[str, float | int | None]:
+    """Return what a side's trials used, over all its tasks.
+
+    Returns
+    -------
+    dict
+        ``trials`` judged, ``successes``, totals ``cost_usd`` and ``tokens``, each per success
+        (ratios of sums over the runs where the measure is known; None, which stands for infinite,
+        at 0 successes), and the means over trials of ``turns`` and ``duration_s``.
+    """
+    cost, tokens = _Usage.of(tasks, "cost_usd"), _Usage.of(tasks, "tokens")
+    return {
+        "trials": sum(task.judged for task in tasks.values()),
+        "successes": sum(task.count(PASSED) for task in tasks.values()),
+        "cost_usd": cost.total,
+        "cost_per_success_usd": _ratio(cost.total, cost.successes),
+        "tokens": tokens.total,
+        "tokens_per_success": _ratio(tokens.total, tokens.successes),
+        "turns": _Usage.of(tasks, "turns").mean,
+        "duration_s": _Usage.of(tasks, "duration_s").mean,
+    }
+
+
+class _Usage:
+    """One measure over the runs in which it is known."""
+
+    def __init__(self, known: Iterable[tuple[float, str]]) -> None:
+        runs = list(known)
+        self.trials = sum(_judged(outcomes) for _, outcomes in runs)
+        self.successes = sum(outcomes.count(PASSED) for _, outcomes in runs)
+        totals = [mean * _judged(outcomes) for mean, outcomes in runs]
+        self.total = fsum(totals) if totals else None
+
+    @classmethod
+    def of(cls, tasks: Tasks, name: str) -> _Usage:
+        return cls(_known_means(tasks, name))
+
+    @property
+    def mean(self) -> float | None:
+        return _ratio(self.total, self.trials)
+
+
+def _known_means(tasks: Tasks, name: str) -> Iterator[tuple[float, str]]:
+    for task in tasks.values():
+        measures: tuple[Measure | None, ...] = task.measures.get(name, ())
+        for measure, outcomes in zip(measures, task.outcomes, strict=False):
+            if measure is not None and measure.mean is not None:
+                yield measure.mean, outcomes
+
+
+def _trials_with_known_loops(tasks: Tasks) -> int:
+    return sum(
+        _judged(outcomes)
+        for task in tasks.values()
+        for looped, outcomes in zip(task.looped or (), task.outcomes, strict=False)
+        if looped is not None
+    )
+
+
+def _judged(outcomes: str) -> int:
+    return outcomes.count(PASSED) + outcomes.count(FAILED)
+
+
+def _sum(counts: Iterable[tuple[int | None, ...] | None]) -> int | None:
+    known = [count for runs in counts for count in runs or () if count is not None]
+    return sum(known) if known else None
+
+
+def _ratio(total: float | None, of: int | None) -> float | None:
+    return total / of if total is not None and of else None

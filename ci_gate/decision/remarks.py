@@ -1,0 +1,105 @@
+"""What a reader of the verdict should know although no rule depends on it.
+
+Sentences from facts; it decides nothing and computes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ci_gate.decision.accounting import CURTAILED, stopped_early
+from ci_gate.decision.evidence import Evidence
+from ci_gate.decision.flips import Flips
+from ci_gate.decision.matching import Matching
+from ci_gate.decision.wording import counted, named
+from ci_gate.errors import printable
+from ci_gate.model.policy import Policy
+from ci_gate.model.run import ErrorPolicy, Side
+from ci_gate.model.verdict import MetricResult
+
+__all__ = ["on_evidence", "on_matching", "on_metrics", "on_sides"]
+
+
+def on_sides(
+    baseline: Side | None, candidate: Side, policy: Policy, errors: ErrorPolicy
+) -> Iterator[str]:
+    """Yield what is odd about the two sides."""
+    alike = baseline is None or baseline.errors == candidate.errors
+    if alike and candidate.errors != policy.errors:
+        yield (
+            f"The policy says errors = {policy.errors} and the run was made with "
+            f"{candidate.errors}: errored trials count under {errors}."
+        )
+    if baseline is not None:
+        yield from _on_baseline(baseline, candidate)
+
+
+def _on_baseline(baseline: Side, candidate: Side) -> Iterator[str]:
+    digests = baseline.suite_digest, candidate.suite_digest
+    if baseline.suite != candidate.suite:
+        yield (
+            f"The baseline is of suite {printable(baseline.suite)} and the candidate of "
+            f"{printable(candidate.suite)}: tasks were matched by id."
+        )
+    if None not in digests and digests[0] != digests[1]:
+        yield (
+            "The suite is not the one that the baseline was made of: tasks that are new, removed "
+            "or edited are listed."
+        )
+    if any(run.forced for run in baseline.runs):
+        yield "The baseline was accepted by force although it did not meet what a baseline needs."
+    stopped_by_outcomes = baseline.stop is not None and baseline.stop.reason in CURTAILED
+    if stopped_early(baseline) or stopped_by_outcomes:
+        yield "The run that serves as the baseline ended before its plan."
+
+
+def on_matching(matching: Matching) -> Iterator[str]:
+    """Yield what is odd about the tasks."""
+    if matching.by_id:
+        yield (
+            f"{counted(len(matching.by_id), 'task')} matched by id alone, because a file holds no "
+            f"digest of the content: {named(matching.by_id)}."
+        )
+    if matching.unserved:
+        yield (
+            f"The baseline has no judged trial of {counted(len(matching.unserved), 'task')}, which "
+            f"counted as new: {named(matching.unserved)}."
+        )
+    for quarantine in matching.lapsed:
+        yield (
+            f"The quarantine of {printable(quarantine.task)} ended on {quarantine.until} and it is "
+            f"judged again (owner: {printable(quarantine.owner)})."
+        )
+    for quarantine in matching.unknown:
+        yield f"The quarantine of {printable(quarantine.task)} names no task of this suite."
+
+
+def on_metrics(metrics: Mapping[str, MetricResult]) -> Iterator[str]:
+    """Yield which tasks are too shallow for a metric."""
+    for name, result in metrics.items():
+        if result.excluded:
+            k = name.removeprefix("pass^")
+            yield (
+                f"{name} leaves out {counted(len(result.excluded), 'task')} with fewer than {k} "
+                f"judged trials on a side: {named(result.excluded)}."
+            )
+
+
+def on_evidence(evidence: Evidence | None, flips: Flips, policy: Policy) -> Iterator[str]:
+    """Yield what is odd about the test."""
+    if flips.unsteady:
+        yield (
+            "deterministic = true, and repeats of one seed disagree in "
+            f"{counted(len(flips.unsteady), 'task')}: {named(flips.unsteady)}."
+        )
+    if evidence is None:
+        return
+    unpaired = evidence.choice.rule == "no seeds"
+    if unpaired and (policy.pairing == "seed" or policy.deterministic):
+        asked = "deterministic = true" if policy.deterministic else "pairing = seed"
+        yield f"The policy says {asked}, and the sides share no seeds: nothing was paired."
+    if evidence.joint.undecided:
+        yield (
+            f"After {evidence.joint.draws} draws the p-value still lies within 3 standard errors "
+            "of the level: the estimate decided."
+        )
