@@ -1,0 +1,324 @@
+"""The sections of a report that speak of the suite as a whole, each a function of its verdict.
+
+They choose rows, order and words, and which sections stand open because they explain the verdict;
+None where there is nothing to say. They know neither other suites nor how a section is laid out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ci_gate.model.verdict import (
+    Decision,
+    FloorResult,
+    GuardResult,
+    Method,
+    MetricResult,
+    TrialTotals,
+    Verdict,
+)
+from ci_gate.render import figures
+from ci_gate.render.document import Column, Fold, Section
+from ci_gate.render.escape import inert
+from ci_gate.render.layout import Limits, table
+
+__all__ = ["floors", "guards", "measures", "metrics", "provenance", "summary", "warnings"]
+
+_REASON_CHARS = 300
+_DIGEST = "sha256:"
+_DIGEST_SHOWN = len(_DIGEST) + 12
+_RELATIVE = frozenset({"cost_per_success_usd", "turns", "tokens", "duration_s"})
+_UNITS = (("_usd", " (USD)"), ("_days", " (days)"), ("_ms", " (ms)"), ("_s", " (s)"))
+_FLOORS_NOTE = (
+    "What is held against a floor is the upper confidence bound at {alpha}, or the estimate where "
+    "floors are strict. Floors stand outside the adjusted p."
+)
+_SIDES = ("baseline", "candidate")
+
+
+def summary(verdict: Verdict, limits: Limits) -> Section | None:
+    """Return the reasons; for a pass also what the run could have seen."""
+    shown = [inert(reason.text, limit=_REASON_CHARS) for reason in verdict.reasons]
+    lead = (*_first(shown, limits.rows, "reasons"), *_sensitivity(verdict))
+    return Section(key="summary", lead=lead) if lead else None
+
+
+def _first(shown: list[str], most: int, what: str) -> list[str]:
+    more = len(shown) - most
+    return shown if more <= 0 else [*shown[:most], f"and {more} more {what}"]
+
+
+def _sensitivity(verdict: Verdict) -> Iterator[str]:
+    seen = [
+        f"{_unsigned(result.detectable_drop)} points of {inert(name)} "
+        f"({figures.counted(result.n_tasks, 'task')})"
+        for name, result in verdict.metrics.items()
+        if result.detectable_drop is not None
+    ]
+    if verdict.decision is Decision.PASSED and seen:
+        yield f"With 80 % power this run would have seen a drop of {' or '.join(seen)}."
+
+
+def _unsigned(drop: float | None) -> str:
+    return figures.points(drop).lstrip(f"+{figures.MINUS}")
+
+
+def metrics(verdict: Verdict, limits: Limits) -> Section | None:
+    """Return the table of the suite metrics with the account of the trials."""
+    columns = (
+        Column("Metric"),
+        Column("Baseline", "number"),
+        Column("Candidate", "number"),
+        Column("Difference", "number"),
+        Column("95 % interval", "number"),
+        Column("p", "number"),
+        Column("Adjusted p", "number"),
+        Column("Chance to be red", "number"),
+        Column("Detectable drop", "number"),
+        Column("Tasks", "number"),
+    )
+    rows = [_metric_row(name, result, verdict) for name, result in verdict.metrics.items()]
+    optional = {column.title for column in columns[3:-1]}
+    return Section(
+        key="metrics",
+        table=table(columns, rows, optional=optional, most=limits.rows) if rows else None,
+        notes=tuple(_metric_notes(verdict)),
+    )
+
+
+def _metric_row(name: str, result: MetricResult, verdict: Verdict) -> tuple[str, ...]:
+    return (
+        inert(name),
+        figures.percent(result.baseline),
+        figures.percent(result.candidate),
+        figures.points(result.difference),
+        figures.interval(result.interval),
+        figures.p_value(result.p_value, against=verdict.level),
+        figures.p_value(result.p_adjusted, against=verdict.level),
+        figures.percent(result.predictive),
+        _unsigned(result.detectable_drop),
+        figures.count(result.n_tasks),
+    )
+
+
+def _metric_notes(verdict: Verdict) -> Iterator[str]:
+    yield _trials(verdict.trials)
+    if any(result.difference is not None for result in verdict.metrics.values()):
+        yield (
+            "Differences, intervals and detectable drops (80 % power) are in percentage points; "
+            "p is one-sided and adjusted over every claim made here "
+            f"(level {figures.level(verdict.level)})."
+        )
+    baseline = verdict.provenance.get("baseline")
+    if isinstance(baseline, Mapping) and baseline.get("origin"):
+        yield f"Baseline: {inert(baseline['origin'], limit=_REASON_CHARS)}."
+
+
+def _trials(totals: TrialTotals) -> str:
+    shares = {"planned": totals.planned, "run": totals.run, "judged": totals.judged}
+    counts = ", ".join(f"{figures.count(number)} {what}" for what, number in shares.items())
+    stop = f" ({inert(totals.stop)})" if totals.stop else ""
+    return f"Trials: {counts}, {figures.count(totals.errored)} errored{stop}."
+
+
+def floors(verdict: Verdict, limits: Limits) -> Section | None:
+    """Return the floors; they stand open where one is broken."""
+    if not verdict.floors:
+        return None
+    columns = (
+        Column("Metric"),
+        Column("Floor", "number"),
+        Column("Candidate", "number"),
+        Column("Held against the floor", "number"),
+        Column("Result"),
+    )
+    rows = [_floor_row(floor) for floor in verdict.floors]
+    return Section(
+        key="floors",
+        title="Floors",
+        fold=_closed_unless(broken=any(not floor.passed for floor in verdict.floors)),
+        table=table(columns, rows, most=limits.rows),
+        notes=(_FLOORS_NOTE.format(alpha=figures.level(verdict.alpha)),),
+    )
+
+
+def _closed_unless(*, broken: bool) -> Fold:
+    return Fold.OPEN if broken else Fold.CLOSED
+
+
+def _floor_row(floor: FloorResult) -> tuple[str, ...]:
+    return (
+        inert(floor.metric),
+        figures.percent(floor.floor),
+        figures.percent(floor.candidate, against=floor.floor),
+        figures.percent(floor.bound, against=floor.floor),
+        "kept" if floor.passed else "broken",
+    )
+
+
+def guards(verdict: Verdict, limits: Limits) -> Section | None:
+    """Return the guards; they stand open where one is broken or could not be judged."""
+    if not verdict.guards:
+        return None
+    columns = (
+        Column("Measure"),
+        Column("Baseline", "number"),
+        Column("Candidate", "number"),
+        Column("Change", "number"),
+        Column("Bound", "number"),
+        Column("Limit", "number"),
+        Column("Result"),
+    )
+    rows = [_guard_row(guard) for guard in verdict.guards]
+    return Section(
+        key="guards",
+        title="Guards",
+        fold=_closed_unless(broken=any(guard.passed is not True for guard in verdict.guards)),
+        table=table(columns, rows, most=limits.rows),
+    )
+
+
+def _guard_row(guard: GuardResult) -> tuple[str, ...]:
+    result = {True: "kept", False: "broken", None: "unknown"}[guard.passed]
+    changes = (guard.change, guard.bound, guard.limit)
+    return (
+        _label(guard.metric),
+        _measure(guard.metric, guard.baseline),
+        _measure(guard.metric, guard.candidate),
+        *(_change(guard.metric, change) for change in changes),
+        result,
+    )
+
+
+def _change(metric: str, change: float | None) -> str:
+    if metric in _RELATIVE:
+        return _percent_sign(figures.points(change))
+    return figures.points(change) if metric.endswith("_rate") else figures.amount(change)
+
+
+def _percent_sign(shown: str) -> str:
+    return shown if shown == figures.UNKNOWN else f"{shown} %"
+
+
+def _label(key: str) -> str:
+    for suffix, unit in _UNITS:
+        if key.endswith(suffix):
+            return inert(key.removesuffix(suffix).replace("_", " ")) + unit
+    return inert(key.replace("_", " "))
+
+
+def _measure(key: str, value: object) -> str:
+    if key.endswith("_rate") and isinstance(value, int | float):
+        return figures.percent(float(value))
+    return inert(figures.amount(value), limit=60)
+
+
+def warnings(verdict: Verdict, limits: Limits) -> Section | None:
+    """Return what the gate noticed that decides nothing."""
+    if not verdict.warnings:
+        return None
+    shown = [inert(text, limit=_REASON_CHARS) for text in verdict.warnings]
+    lead = tuple(_first(shown, limits.rows, "warnings"))
+    return Section(key="warnings", title="Warnings", lead=lead)
+
+
+def measures(verdict: Verdict, limits: Limits) -> Section | None:
+    """Return resilience, economics and the other estimates of both sides in one table."""
+    facts = (verdict.resilience, verdict.economics)
+    every = [*_estimates(verdict), *(row for held in facts for row in _measure_rows(held))]
+    # Both parts count the trials; and what neither side knows is no row.
+    rows = [row for row in dict.fromkeys(every) if set(row[1:]) != {figures.UNKNOWN}]
+    columns = (Column("Measure"), Column("Baseline", "number"), Column("Candidate", "number"))
+    if not rows:
+        return None
+    return Section(
+        key="measures",
+        title="Resilience, economics and other estimates",
+        fold=Fold.CLOSED,
+        table=table(columns, rows, optional=("Baseline",), most=limits.rows),
+    )
+
+
+def _estimates(verdict: Verdict) -> Iterator[tuple[str, ...]]:
+    for name, result in verdict.metrics.items():
+        k = inert(name.removeprefix("pass^"))
+        others = {
+            f"pass@{k}": (result.baseline_pass_at_k, result.candidate_pass_at_k),
+            f"plug-in (c/n)^{k}": (result.baseline_plug_in, result.candidate_plug_in),
+        }
+        for what, sides in others.items():
+            if name != "pass^1" and sides != (None, None):
+                yield what, *(figures.percent(share) for share in sides)
+
+
+def _measure_rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield a row a measure, whether the sides hold measures or the measures hold sides."""
+    sides = [facts.get(side) for side in _SIDES]
+    if any(isinstance(side, Mapping) for side in sides):
+        held = [side if isinstance(side, Mapping) else {} for side in sides]
+        keys = dict.fromkeys(key for side in held for key in side)
+        yield from ((_label(key), *(_of_side(key, side) for side in held)) for key in keys)
+    for key, value in facts.items():
+        if key not in _SIDES:
+            both = value if isinstance(value, Mapping) else {"candidate": value}
+            yield _label(key), *(_measure(key, both.get(side)) for side in _SIDES)
+
+
+def _of_side(key: str, side: Mapping[str, Any]) -> str:
+    """Return a measure of one side; what is divided by no success at all is infinite."""
+    if "_per_success" in key and side.get(key) is None and side.get("successes") == 0:
+        return "∞"
+    return _measure(key, side.get(key))
+
+
+def provenance(verdict: Verdict, limits: Limits) -> Section | None:
+    """Return how it was judged and where both sides came from."""
+    rows = [*_judged_rows(verdict), *_method_rows(verdict.method), *_flat(verdict.provenance)]
+    return Section(
+        key="provenance",
+        title="How this was judged, and on what",
+        fold=Fold.CLOSED,
+        table=table((Column("What"), Column("Value", "code")), rows, most=limits.rows),
+    )
+
+
+def _judged_rows(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    if verdict.p_value is not None:
+        yield "joint p", figures.p_value(verdict.p_value, against=verdict.level)
+    yield "alpha", figures.level(verdict.alpha)
+    if verdict.level != verdict.alpha:
+        yield "level of this look", figures.level(verdict.level)
+
+
+def _method_rows(method: Method) -> Iterator[tuple[str, str]]:
+    known = {
+        "strata": method.strata,
+        "strata chosen by": method.rule,
+        "seed effect z": method.z_seed,
+        "run effect phi": method.phi,
+    }
+    for name, value in known.items():
+        if value is not None:
+            yield name, inert(figures.amount(value))
+    if method.exact is not None:
+        draws = "" if method.draws is None else f", {figures.count(method.draws)} draws"
+        yield "joint distribution", "exact" if method.exact else f"seeded Monte Carlo{draws}"
+    if method.false_alarm_bound is not None:
+        yield "false alarms, all judgements", f"at most {figures.percent(method.false_alarm_bound)}"
+
+
+def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in facts.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{name} ")
+        elif value is not None:
+            yield _label(name), _fact(value)
+
+
+def _fact(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(_fact(item) for item in value[:5]) + (", ..." if len(value) > 5 else "")
+    text = figures.amount(value) if isinstance(value, float) else str(value)
+    return inert(text[:_DIGEST_SHOWN] if text.startswith(_DIGEST) else text, limit=200)
