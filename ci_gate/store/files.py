@@ -1,0 +1,144 @@
+"""Opening and replacing whole files: never a device, never half a file.
+
+This module decides how bytes reach and leave the disk. It must not know what they mean.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from ci_gate.errors import FileFormatError, GateError, InternalError, UsageError, printable
+
+__all__ = ["failed_write", "open_regular", "read_whole", "sync_folder", "write_whole"]
+
+MAX_WHOLE_BYTES: Final = 256 * 2**20
+# A full disk or broken medium is nobody's usage mistake.
+_MACHINE_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+# Opening a pipe would wait for its writer, so that is refused before it can happen.
+_OPEN_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_CREATE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file for reading.
+
+    Raises
+    ------
+    FileFormatError
+        There is no such file, it is a folder, pipe or device, or it may not be read.
+    """
+    where = printable(path)
+    try:
+        descriptor = os.open(path, _OPEN_FLAGS)
+    except FileNotFoundError as error:
+        raise FileFormatError("there is no such file", where=where) from error
+    except (OSError, ValueError) as error:
+        raise FileFormatError(f"cannot be read: {_reason(error)}", where=where) from error
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return os.fdopen(descriptor, "rb", buffering=2**18)
+    os.close(descriptor)
+    raise FileFormatError("is a folder, pipe or device, not a regular file", where=where)
+
+
+def read_whole(path: Path, *, limit: int = MAX_WHOLE_BYTES) -> bytes:
+    """Return the content of a regular file of at most ``limit`` bytes.
+
+    Raises
+    ------
+    FileFormatError
+        As ``open_regular``, or the file is larger.
+    """
+    with open_regular(path) as stream:
+        content = stream.read(limit + 1)
+    if len(content) > limit:
+        raise FileFormatError(f"is larger than {limit} bytes", where=printable(path))
+    return content
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Replace a file by new content, all of it or nothing, and make that durable.
+
+    Missing parent folders are made. The mode of an existing file is kept; a new one gets the mode
+    that the process's umask leaves. On failure the file that was there is untouched and nothing is
+    left beside it.
+
+    Raises
+    ------
+    UsageError
+        The path is a folder, link, pipe or device, or may not be written.
+    InternalError
+        The disk is full or broken.
+
+    Notes
+    -----
+    A link is refused rather than followed: a change under judgement could have placed it.
+    """
+    mode = _mode_to_keep(path)
+    temporary = path.parent / f".{secrets.token_hex(8)}.tmp"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write_new(temporary, content, mode)
+        temporary.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise failed_write(error, path) from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+
+
+def _mode_to_keep(path: Path) -> int | None:
+    try:
+        found = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot be written: {_reason(error)}", where=printable(path)) from error
+    if stat.S_ISREG(found.st_mode):
+        return stat.S_IMODE(found.st_mode)
+    raise UsageError(
+        "is a folder, link, pipe or device",
+        where=printable(path),
+        hint="Name a regular file or one that does not exist yet.",
+    )
+
+
+def _write_new(path: Path, content: bytes, mode: int | None) -> None:
+    descriptor = os.open(path, _CREATE_FLAGS, 0o666)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(content)
+        stream.flush()
+        if mode is not None:
+            path.chmod(mode)
+        os.fsync(stream.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable, where the system has a way to do so."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def failed_write(error: OSError, path: Path) -> GateError:
+    """Return the error that says why a file could not be written."""
+    what, where = f"cannot be written: {_reason(error)}", printable(path)
+    if error.errno in _MACHINE_ERRNOS:
+        hint = "What was there before is unchanged. Make room or choose another folder."
+        return InternalError(what, where=where, hint=hint)
+    return UsageError(what, where=where)
+
+
+def _reason(error: OSError | ValueError) -> str:
+    text = error.strerror if isinstance(error, OSError) else str(error)
+    return printable(text or error)

@@ -1,0 +1,131 @@
+"""Measures of a task in each repeat: what its trials cost, took, met and did in circles.
+
+This module decides which trials a measure is taken over. It must not know files.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ci_gate.model.run import Measure
+from ci_gate.model.trial import Status, TrialRecord
+
+__all__ = ["STANDARD", "FaultCounts", "counted", "measured", "rounded"]
+
+STANDARD: Final = ("turns", "tokens", "cost_usd", "duration_s")
+Repeats = Sequence[Sequence[TrialRecord]]
+_Counts = tuple[int | None, ...] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaultCounts:
+    """Numbers of judged trials for each repeat; None where no trial says.
+
+    ``faulted`` met at least one fault, ``recovered`` are those of them that passed and recovered
+    from every fault, ``looped`` repeated a call in vain.
+    """
+
+    faulted: _Counts
+    recovered: _Counts
+    looped: _Counts
+
+
+def measured(repeats: Repeats) -> dict[str, tuple[Measure | None, ...]]:
+    """Return each measure that any trial knows, one entry a repeat."""
+    lines = [line for repeat in repeats for line in repeat]
+    found: dict[str, tuple[Measure | None, ...]] = {}
+    for name in STANDARD:
+        if any(getattr(line, name) is not None for line in lines):
+            found[name] = tuple(_measure(repeat, _reader(name)) for repeat in repeats)
+    for name in sorted({name for line in lines for name in line.measures or ()}):
+        found[name] = tuple(_measure(repeat, _own_reader(name)) for repeat in repeats)
+    return found
+
+
+def _reader(name: str) -> Callable[[TrialRecord], float | None]:
+    def value(line: TrialRecord) -> float | None:
+        found: float | None = getattr(line, name)
+        return found
+
+    return value
+
+
+def _own_reader(name: str) -> Callable[[TrialRecord], float | None]:
+    def value(line: TrialRecord) -> float | None:
+        return (line.measures or {}).get(name)
+
+    return value
+
+
+def _measure(
+    repeat: Sequence[TrialRecord], value: Callable[[TrialRecord], float | None]
+) -> Measure | None:
+    judged, passed = [], []
+    for line in repeat:
+        found = value(line)
+        if found is None or line.status is Status.ERRORED:
+            continue
+        judged.append(found)
+        if line.status is Status.PASSED:
+            passed.append(found)
+    if not judged:
+        return None
+    return Measure(mean=_mean(judged), sd=_deviation(judged), mean_passed=_mean(passed))
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return _unless_overflow(lambda: math.fsum(values) / len(values)) if values else None
+
+
+def _deviation(values: Sequence[float]) -> float | None:
+    """Return the sample standard deviation, None for fewer than two values."""
+    mean = _mean(values)
+    if mean is None or len(values) < 2:
+        return None
+    return _unless_overflow(
+        lambda: math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+    )
+
+
+def _unless_overflow(compute: Callable[[], float]) -> float | None:
+    """Return the number; what absurd values of a file drive beyond floats is unknown."""
+    try:
+        return compute()
+    except OverflowError:
+        return None
+
+
+def counted(repeats: Repeats) -> FaultCounts:
+    """Return how many judged trials of each repeat met faults, recovered and looped."""
+    judged = [[line for line in repeat if line.status is not Status.ERRORED] for repeat in repeats]
+    return FaultCounts(
+        faulted=_counts(judged, lambda line: None if line.faults is None else line.faults > 0),
+        recovered=_counts(judged, _recovered),
+        looped=_counts(judged, lambda line: line.looped),
+    )
+
+
+def _recovered(line: TrialRecord) -> bool | None:
+    if line.faults is None or line.recovered is None:
+        return None
+    return line.status is Status.PASSED and 0 < line.faults <= line.recovered
+
+
+def _counts(repeats: Repeats, says: Callable[[TrialRecord], bool | None]) -> _Counts:
+    counts = tuple(_count(map(says, repeat)) for repeat in repeats)
+    return counts if any(count is not None for count in counts) else None
+
+
+def _count(answers: Iterable[bool | None]) -> int | None:
+    known = [answer for answer in answers if answer is not None]
+    return sum(known) if known else None
+
+
+def rounded(measure: Measure | None) -> Measure | None:
+    """Return the measure to 3 significant digits, as a baseline keeps it."""
+    if measure is None:
+        return None
+    return Measure(*(None if value is None else float(f"{value:.3g}") for value in measure))
