@@ -223,7 +223,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The decision on one suite. ``decision`` is called ``verdict`` in the file."""
 
     schema: str = "ci-gate/verdict@1"
-    suite_name: str = msgspec.field(name="suite_name")
+    suite_name: str = ""
     decision: Decision = msgspec.field(name="verdict")
     exit_code: int
     partial: bool = False

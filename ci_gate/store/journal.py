@@ -495,10 +495,11 @@ class _Flusher:
     def _run(self) -> None:
         while True:
             self._news.wait()
+            # Before anything else: cleared later, it could swallow the news that `stop` brings.
+            self._news.clear()
             # Lines of the next moment share this flush.
             if self._ended.wait(_FLUSH_DELAY_S):
                 return
-            self._news.clear()
             try:
                 _flush(self._descriptor)
             except OSError as error:

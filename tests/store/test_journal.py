@@ -537,3 +537,28 @@ def test_errors_carry_the_right_status() -> None:
     assert JournalError("x").exit_code == 2
     assert InternalError("x").exit_code == 4
     assert issubclass(JournalError, GateError)
+
+
+def test_stopping_between_a_flush_and_the_next_wait_is_never_missed(monkeypatch):
+    """The end may come at the moment in which the flusher takes note of its news."""
+    monkeypatch.setattr(journals, "_flush", lambda _descriptor: None)
+    flusher = journals._Flusher(0)
+    clear, is_clearing, may_clear = flusher._news.clear, threading.Event(), threading.Event()
+
+    def clear_slowly() -> None:
+        is_clearing.set()
+        may_clear.wait(5)
+        clear()
+
+    monkeypatch.setattr(flusher._news, "clear", clear_slowly)
+    flusher.wake()
+    is_clearing.wait(5)
+    stopping = threading.Thread(target=flusher.stop, daemon=True)
+    stopping.start()
+    while not flusher._news.is_set() or not flusher._ended.is_set():
+        time.sleep(0.001)
+    may_clear.set()
+
+    stopping.join(5)
+
+    assert not stopping.is_alive()
