@@ -23,8 +23,28 @@ __all__ = [
     "OutcomeSink",
     "ProgressSink",
     "SandboxFactory",
+    "TrialErrored",
+    "TrialLost",
     "TrialSandbox",
 ]
+
+
+class TrialErrored(Exception):
+    """The environment of a trial was at fault: raised by a sandbox, a grader or an agent.
+
+    Parameters
+    ----------
+    reason : str
+        One line for the trial's record, such as ``contaminated: ...``.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class TrialLost(Exception):
+    """A trial was cut short by its neighbour in the worker, and is run again in a new world."""
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,7 +110,11 @@ class Agent(Protocol):
         """Prepare; raises AgentSetupError where the agent cannot be started at all."""
 
     async def run(self, trial: PlannedTrial, sandbox: TrialSandbox) -> Trajectory:
-        """Run one trial. The agent's failures are in the result; this never raises for them."""
+        """Run one trial. The agent's failures are in the result; this never raises for them.
+
+        Raises ``TrialLost`` where the trial must be run again, ``TrialErrored`` where the
+        environment was at fault and there is no trajectory.
+        """
 
     async def close(self) -> None:
         """End every process that was started; safe to call twice."""

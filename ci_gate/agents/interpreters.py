@@ -1,0 +1,84 @@
+"""Finds the agent's own Python and the program of a command."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from ci_gate.errors import AgentSetupError, printable
+
+__all__ = ["BOOT", "OLDEST", "find_interpreter", "find_program"]
+
+OLDEST = (3, 8)
+
+# Runs under whatever Python was found, Python 2 included: it must only get as far as saying so.
+BOOT = f"""
+import os, sys
+if sys.version_info < {OLDEST}:
+    _text = '{{"op":"old","python":"%d.%d.%d"}}\\n' % sys.version_info[:3]
+    os.write(int(sys.argv[3]), _text.encode())
+    sys.exit(1)
+with open(sys.argv.pop(1), "rb") as _file:
+    _code = compile(_file.read(), "<ci-gate worker>", "exec")
+exec(_code)
+"""
+
+
+def find_interpreter(configured: str, *, root: str, path: str | None) -> str:
+    """Return the Python that runs the agent.
+
+    Parameters
+    ----------
+    configured : str
+        ``auto`` takes ``python``, else ``python3`` of the search path, else the Python that runs
+        this; anything else is a path, relative to ``root``, or a name on the search path.
+    root : str
+        The agent's folder.
+    path : str or None
+        The search path.
+
+    Raises
+    ------
+    AgentSetupError
+        There is no such program or it cannot be executed.
+    """
+    if configured == "auto":
+        found = shutil.which("python", path=path) or shutil.which("python3", path=path)
+        return found or sys.executable
+    return find_program(configured, root=root, path=path, key="agent.interpreter")
+
+
+def find_program(name: str, *, root: str, path: str | None, key: str) -> str:
+    """Return the absolute path of a program, links left as they are.
+
+    A virtual environment is found by the path of its interpreter, so that path is not resolved.
+
+    Raises
+    ------
+    AgentSetupError
+        There is no such program or it cannot be executed.
+    """
+    if os.sep in name or (Path(root) / name).is_file():
+        return _executable(os.path.normpath(Path(root) / name), key)
+    found = shutil.which(name, path=path)
+    if found is None:
+        raise AgentSetupError(
+            f"there is no program {printable(name)!r} in {printable(root)} or on PATH",
+            where=key,
+            hint="Give a path relative to [agent] root, or install it.",
+        )
+    return str(Path(found).absolute())
+
+
+def _executable(program: str, key: str) -> str:
+    if not Path(program).is_file():
+        raise AgentSetupError(f"there is no file {printable(program)}", where=key)
+    if not os.access(program, os.X_OK):
+        raise AgentSetupError(
+            f"{printable(program)} is not executable",
+            where=key,
+            hint="Run `chmod +x` on it, or name its interpreter first.",
+        )
+    return program

@@ -1,0 +1,101 @@
+"""Runs graders of the team's own in worker processes; what a grade means is not known here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from ci_gate.agents.launching import WorkerSetting
+from ci_gate.agents.pools import WorkerPool
+from ci_gate.agents.processes import Nursery, clean_environment, require_posix
+from ci_gate.agents.results import one_line
+from ci_gate.agents.wire import GradeOrder, Incoming
+from ci_gate.agents.workers import TimeUpError, WorkerEndedError
+from ci_gate.model.agent import AgentSpec
+
+__all__ = ["OwnGraderWorkers"]
+
+_GRADE_S = 60.0
+
+
+class OwnGraderWorkers:
+    """Runs graders of the team's own in workers of the agent's interpreter.
+
+    They are other processes than those in which the agent runs, so that an agent cannot reach the
+    code that judges it.
+
+    Parameters
+    ----------
+    spec : AgentSpec
+        Names the interpreter and the root; of any protocol.
+    jobs : int
+        Worker processes at most.
+    timeout_s : float
+        Time of one grading.
+    """
+
+    def __init__(self, spec: AgentSpec, *, jobs: int = 1, timeout_s: float = _GRADE_S) -> None:
+        self._setting = WorkerSetting(
+            spec, clean_environment(os.environ), real_delays=False, threads=1
+        )
+        self._jobs = max(1, jobs)
+        self._timeout_s = timeout_s
+        self._nursery = Nursery()
+        self._workers: WorkerPool | None = None
+
+    async def call(self, function: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """Return ``{"result": value}`` of a grader, or ``{"error": text}``.
+
+        Parameters
+        ----------
+        function : str
+            ``package.module:function``.
+        payload : mapping
+            ``task``, ``trajectory``, ``before``, ``after``: JSON values.
+
+        Raises
+        ------
+        AgentSetupError
+            No worker can be started.
+        """
+        pool = self._pool()
+        worker = await pool.acquire()
+        is_well = False
+        try:
+            number = worker.number()
+            order = GradeOrder(id=number, function=function, **payload)
+            message = await worker.ask(order, number, None, timeout_s=self._timeout_s)
+            is_well = True
+            return _graded(message)
+        except TimeUpError:
+            return {"error": f"timeout after {self._timeout_s:g} s"}
+        except WorkerEndedError as error:
+            return {"error": str(error)}
+        finally:
+            if is_well:
+                pool.release(worker)
+            else:
+                worker.kill()
+                await pool.discard(worker)
+
+    def _pool(self) -> WorkerPool:
+        if self._workers is None:
+            require_posix("running a grader")
+            self._nursery.open()
+            launcher = self._setting.launcher("grade", "", self._nursery, "graders")
+            self._workers = WorkerPool(launcher, self._jobs)
+        return self._workers
+
+    async def close(self) -> None:
+        """End every worker; safe to call twice."""
+        workers, self._workers = self._workers, None
+        if workers is not None:
+            await workers.close()
+        await self._nursery.close()
+
+
+def _graded(message: Incoming) -> dict[str, Any]:
+    if message.failure is None:
+        return {"result": message.result}
+    return {"error": one_line(message.failure.reason)}

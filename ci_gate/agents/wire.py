@@ -1,0 +1,274 @@
+"""The messages between this process and a worker, and the lines they travel in.
+
+What a worker sends is decoded strictly: anything that is not one of these messages ends it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+__all__ = [
+    "MAX_MESSAGE_BYTES",
+    "Answer",
+    "Cancel",
+    "Failure",
+    "GradeOrder",
+    "Incoming",
+    "Line",
+    "LoadOrder",
+    "RunOrder",
+]
+
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+_SLACK_BYTES = 64 * 1024
+_CHUNK_BYTES = 256 * 1024
+
+# Posted messages that go out at once: the other side gets to work while this one still prepares.
+_BATCH = 16
+
+
+class LoadOrder(msgspec.Struct, frozen=True, kw_only=True, tag_field="op", tag="load"):
+    """The first message: what to load and how to run it."""
+
+    root: str
+    mode: str
+    function: str
+    memory_mb: int
+    real_delays: bool
+    threads: int
+
+
+class RunOrder(msgspec.Struct, frozen=True, kw_only=True, tag_field="op", tag="run"):
+    """Run a trial."""
+
+    id: int
+    task: msgspec.Raw
+    trial: int
+    seed: int
+    now: str
+    workdir: str | None
+    database: str | None
+
+
+class GradeOrder(msgspec.Struct, frozen=True, kw_only=True, tag_field="op", tag="grade"):
+    """Run a grader of the team's own."""
+
+    id: int
+    function: str
+    task: Any
+    trajectory: Any
+    before: Any
+    after: Any
+
+
+class Cancel(msgspec.Struct, frozen=True, kw_only=True, tag_field="op", tag="cancel"):
+    """End a trial whose time is up."""
+
+    id: int
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the agent sees of a call; without a fault its own value stands."""
+
+    call: int
+    over: bool = False
+    fault: str | None = None
+    output: Any = None
+    is_error: bool | None = None
+    delay_s: float = 0.0
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """What the agent raised."""
+
+    reason: str
+    exceptions: tuple[str, ...] = ()
+    fault: bool = False
+    trace: str = ""
+
+
+class Incoming(msgspec.Struct, kw_only=True):
+    """Any message of a worker; which fields count depends on ``op``."""
+
+    op: str
+    id: int = 0
+    call: int = 0
+    kind: str = ""
+    name: str = ""
+    arguments: Any = None
+    output: Any = None
+    is_error: bool = False
+    turn: int | None = None
+    result: Any = None
+    failure: Failure | None = None
+    blocked_s: float = 0.0
+    stoppable: bool = True
+    python: str = ""
+    error: str = ""
+    trace: str = ""
+
+
+_decoder = msgspec.json.Decoder(Incoming)
+_encoder = msgspec.json.Encoder()
+
+
+class Line:
+    """Our end of a worker's private line.
+
+    Parameters
+    ----------
+    incoming, outgoing : int
+        Descriptors; owned from here on.
+    take : callable
+        Is given every message.
+    ended : callable
+        Is told once that no more will come: ``""`` when the worker hung up, else what was wrong.
+
+    Attributes
+    ----------
+    line_bytes : int
+        Length of the message that is being taken.
+    """
+
+    def __init__(
+        self,
+        incoming: int,
+        outgoing: int,
+        *,
+        take: Callable[[Incoming], None],
+        ended: Callable[[str], None],
+    ) -> None:
+        self._incoming = incoming
+        self._outgoing = outgoing
+        self._take = take
+        self._ended = ended
+        self._partial: list[bytes] = []
+        self._partial_bytes = 0
+        self._received = 0
+        self.line_bytes = 0
+        self._posted: list[bytes] = []
+        self._unsent = b""
+        self._loop = asyncio.get_running_loop()
+        os.set_blocking(incoming, False)
+        os.set_blocking(outgoing, False)
+        self._loop.add_reader(incoming, self.read)
+
+    def send(self, message: msgspec.Struct) -> None:
+        """Send a message at once, or as soon as the pipe takes it."""
+        self._write(_encoder.encode(message) + b"\n")
+
+    def post(self, message: msgspec.Struct) -> None:
+        """Send a message with all others of this round of the loop."""
+        if not self._posted:
+            self._loop.call_soon(self._flush)
+        self._posted.append(_encoder.encode(message))
+        if len(self._posted) >= _BATCH:
+            self._flush()
+
+    def _flush(self) -> None:
+        posted, self._posted = self._posted, []
+        if posted:
+            self._write(b"\n".join(posted) + b"\n")
+
+    def _write(self, content: bytes) -> None:
+        if self._unsent:
+            self._unsent += content
+            return
+        rest = self._written(content)
+        if rest:
+            self._unsent = rest
+            self._loop.add_writer(self._outgoing, self._writable)
+
+    def _written(self, content: bytes) -> bytes:
+        """Write what the pipe takes and return the rest; nothing is left for a closed one."""
+        if self._outgoing < 0:
+            return b""
+        try:
+            return content[os.write(self._outgoing, content) :]
+        except BlockingIOError:
+            return content
+        except OSError:  # the worker is ending; its exit is told by who watches the process
+            return b""
+
+    def _writable(self) -> None:
+        self._unsent = self._written(self._unsent)
+        if not self._unsent:
+            self._loop.remove_writer(self._outgoing)
+
+    def read(self) -> None:
+        """Take what has arrived."""
+        if self._incoming < 0:
+            return
+        try:
+            chunk = os.read(self._incoming, _CHUNK_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            chunk = b""
+        if chunk:
+            self._split(chunk)
+        else:
+            self._finish("")
+
+    def read_rest(self) -> None:
+        """Take everything that has arrived, for a worker that has ended."""
+        before = -1
+        while self._incoming >= 0 and before != self._received:
+            before = self._received
+            self.read()
+
+    def _split(self, chunk: bytes) -> None:
+        self._received += len(chunk)
+        *whole, rest = chunk.split(b"\n")
+        if whole:
+            whole[0] = b"".join(self._partial) + whole[0]
+            self._partial, self._partial_bytes = [], 0
+        if rest:
+            self._partial.append(rest)
+            self._partial_bytes += len(rest)
+        for line in whole:
+            self._take_line(line)
+        if self._partial_bytes > MAX_MESSAGE_BYTES + _SLACK_BYTES:
+            self._finish(f"a message of more than {MAX_MESSAGE_BYTES} bytes")
+
+    def _take_line(self, line: bytes) -> None:
+        if self._incoming < 0:
+            return
+        self.line_bytes = len(line)
+        try:
+            message = _decoder.decode(line)
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            self._finish(f"a message that cannot be read: {error}")
+        else:
+            self._take(message)
+
+    def _finish(self, why: str) -> None:
+        if self._incoming >= 0:
+            self._close_incoming()
+            self._ended(why)
+
+    def _close_incoming(self) -> None:
+        self._loop.remove_reader(self._incoming)
+        os.close(self._incoming)
+        self._incoming = -1
+
+    def hang_up(self) -> None:
+        """Close the outgoing end, which asks the worker to end; safe to call twice."""
+        if self._outgoing >= 0:
+            self._loop.remove_writer(self._outgoing)
+            with contextlib.suppress(OSError):
+                os.close(self._outgoing)
+            self._outgoing = -1
+            self._unsent = b""
+
+    def close(self) -> None:
+        """Close both ends; safe to call twice."""
+        self.hang_up()
+        if self._incoming >= 0:
+            self._close_incoming()

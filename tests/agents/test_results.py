@@ -1,0 +1,70 @@
+"""Results are read strictly: exactly what is documented, or garbage with words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ci_gate.agents.results import GarbageError, trajectory_of
+from ci_gate.model.trial import Status, Step, Trajectory
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+)
+KEYS = st.sampled_from(
+    ["answer", "turns", "tokens", "cost_usd", "steps", "measures", "status", "reason", "other"]
+)
+
+
+@settings(max_examples=50)
+@given(JSON | st.dictionaries(KEYS, JSON))
+def test_any_json_is_a_trajectory_or_garbage(result: Any) -> None:
+    """No JSON value ends in anything but a trajectory or ``GarbageError``."""
+    found = ""
+    try:
+        assert isinstance(trajectory_of(result), Trajectory)
+    except GarbageError as error:
+        found = str(error)
+    assert "\n" not in found
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("turns", 1.5, "turns is a whole number from 0, found float 1.5"),
+        ("tokens", 2**53, "tokens is a whole number"),
+        ("cost_usd", -0.1, "cost_usd is a number from 0, found float -0.1"),
+        ("cost_usd", "1", "cost_usd is a number from 0, found str '1'"),
+        ("cost_usd", float("inf"), "cost_usd is a number"),
+        ("measures", [1], "measures are an object of numbers"),
+        ("steps", "x", "steps are a list"),
+        ("steps", [1], "a step is not as documented"),
+        ("steps", [{"name": 1}], "a step is not as documented"),
+        ("status", True, "status is passed, failed or errored"),
+        ("status", ["failed"], "status is passed, failed or errored"),
+    ],
+)
+def test_a_wrong_value_is_named(key: str, value: object, words: str) -> None:
+    """Garbage says which key, what it should be and what was found."""
+    with pytest.raises(GarbageError, match=words):
+        trajectory_of({key: value})
+
+
+def test_seen_steps_count_more_than_told_ones() -> None:
+    """Calls that passed the sandbox are the trajectory; the agent's own list only without them."""
+    seen = (Step(kind="tool", name="real"),)
+    told = {"steps": [{"name": "told", "fault": "timeout"}]}
+    assert trajectory_of(told, seen).steps == seen
+    assert trajectory_of(told).steps == (Step(kind="tool", name="told"),)
+
+
+def test_status_and_reason_become_one_line() -> None:
+    """A reason cannot start a new line or a workflow command, and is bounded."""
+    trajectory = trajectory_of({"status": "failed", "reason": "a\n::error::b" + "x" * 9000})
+    assert trajectory.status is Status.FAILED
+    assert (trajectory.reason or "").startswith(r"a\n::error::b")
+    assert len(trajectory.reason or "") < 600
