@@ -102,5 +102,5 @@ class Xorshift64Star:
         return (state * _STAR) & MASK64
 
     def below(self, bound: int) -> int:
-        """Return the next output modulo ``bound`` (the published choice; its bias is below 2**-50)."""
+        """Return the next output modulo ``bound``, as the published choice does."""
         return self.next() % bound

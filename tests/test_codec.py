@@ -7,7 +7,9 @@ from ci_gate.codec import canonical, decode, digest_bytes, digest_of, encode
 
 def test_canonical_form_sorts_keys_and_writes_numbers_as_rfc_8785():
     """The order in which keys were written and the spelling of a number leave no mark."""
-    assert canonical({"b": 1.0, "a": [1e21, 0.002, "é"]}) == '{"a":[1e+21,0.002,"é"],"b":1}'.encode()
+    assert (
+        canonical({"b": 1.0, "a": [1e21, 0.002, "é"]}) == '{"a":[1e+21,0.002,"é"],"b":1}'.encode()
+    )
 
 
 def test_integers_that_json_numbers_lose_become_tagged_text():

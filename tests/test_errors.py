@@ -29,7 +29,9 @@ def test_long_text_is_cut_and_its_length_named():
 
 def test_problem_names_place_fault_and_remedy():
     """The three parts stand in this order."""
-    problem = Problem(what="unknown key 'trails'", where="ci-gate.toml:3", hint="Did you mean trials?")
+    problem = Problem(
+        what="unknown key 'trails'", where="ci-gate.toml:3", hint="Did you mean trials?"
+    )
 
     assert str(problem) == "ci-gate.toml:3: unknown key 'trails'. Did you mean trials?"
 

@@ -7,7 +7,7 @@ what the change edits of the part that does not.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -140,10 +140,11 @@ def config_of(file: ConfigFile, *, name: str, root: Path) -> Config:
     )
 
 
-def merge_from_base(head: Config, base: Config) -> Config:
+def merge_from_base(head: Config, base: Config, *, held: Collection[str] | None = None) -> Config:
     """Return the configuration by which CI judges a change.
 
     Everything is the base commit's but how the change's agent is started and reports are written.
+    A suite that the change adds comes along; one that it takes away stays where it is held to.
 
     Parameters
     ----------
@@ -151,17 +152,27 @@ def merge_from_base(head: Config, base: Config) -> Config:
         Of the change.
     base : Config
         Of the commit it is compared with.
+    held : collection of str or None
+        Suites of the base that stay although the change has them no longer; None holds all.
     """
+    present = {suite.name for suite in head.suites}
+    known = {suite.name for suite in base.suites}
+    stays = [s for s in base.suites if held is None or s.name in held or s.name in present]
+    suites = (*stays, *(suite for suite in head.suites if suite.name not in known))
     own = {key: getattr(head.agent, key) for key in _OWN_AGENT_KEYS}
     # Only Python agents share a worker; a change that moves to a command cannot keep that.
     isolation = base.agent.isolation if head.agent.protocol == "python" else "process"
     agent = msgspec.structs.replace(base.agent, isolation=isolation, **own)
     tables = {key: getattr(head, key) for key in _OWN_TABLES}
-    return msgspec.structs.replace(base, name=head.name, root=head.root, agent=agent, **tables)
+    return msgspec.structs.replace(
+        base, name=head.name, root=head.root, suites=suites, agent=agent, **tables
+    )
 
 
 def differences(head: Config, base: Config) -> tuple[str, ...]:
     """Return a line for each key that a change edits and that CI takes from the base commit.
+
+    Suites that only one of them has are left out: they are judged by their baselines.
 
     Parameters
     ----------
@@ -174,7 +185,8 @@ def differences(head: Config, base: Config) -> tuple[str, ...]:
         Such as ``gate.alpha: 0.05 -> 0.2``; the base's keys in their order, then new ones. Safe
         in one line of a terminal, not escaped for Markdown.
     """
-    before, after = _bar(base), _bar(head)
+    common = {suite.name for suite in head.suites} & {suite.name for suite in base.suites}
+    before, after = _bar(base, common), _bar(head, common)
     return tuple(
         f"{key}: {before.get(key, 'absent')} -> {after.get(key, 'absent')}"
         for key in (before | after)
@@ -217,14 +229,14 @@ def _faults_of(table: FaultsTable | None) -> FaultPolicy | None:
     return FaultPolicy(**fields)
 
 
-def _bar(config: Config) -> dict[str, str]:
+def _bar(config: Config, suites: Collection[str]) -> dict[str, str]:
     """Return every key that a change cannot set for itself, with its value as shown."""
     tables = msgspec.structs.asdict(config)
     for name in ("name", "root", "suites", "agent", "faults", "model_faults", *_OWN_TABLES):
         del tables[name]
     agent = msgspec.structs.asdict(config.agent)
     ordered = {
-        "suite": {suite.name: suite for suite in config.suites},
+        "suite": {suite.name: suite for suite in config.suites if suite.name in suites},
         "agent": {key: agent[key] for key in agent if key not in _OWN_AGENT_KEYS},
         **({"faults": config.faults} if config.faults else {}),
         **tables,

@@ -25,6 +25,7 @@ __all__ = [
     "Scores",
     "contaminated_tasks",
     "counts_of",
+    "error_reasons",
     "errors_in_effect",
     "grader_errors",
     "scores_of",
@@ -103,6 +104,11 @@ def grader_errors(side: Side) -> int:
         for task in side.tasks.values()
         for why in _reasons(task, FAILED)
     )
+
+
+def error_reasons(task: SideTask) -> tuple[str, ...]:
+    """Return the different reasons for which trials of a task errored, in the order of trials."""
+    return tuple(dict.fromkeys(_reasons(task, ERRORED)))
 
 
 def _reasons(task: SideTask, char: str) -> Iterator[str]:

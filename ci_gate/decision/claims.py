@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ci_gate.decision.accounting import counts_of
+from ci_gate.decision.accounting import counts_of, error_reasons
 from ci_gate.decision.evidence import Evidence, TaskEvidence
 from ci_gate.decision.flips import Flips
 from ci_gate.decision.matching import Matching
@@ -20,6 +20,7 @@ from ci_gate.model.verdict import Claim, Counts, Replay, TaskResult
 
 __all__ = ["Claims"]
 
+_MAX_ERRORS = 3
 _CALM = (Claim.UNCHANGED, Claim.IMPROVED)
 
 
@@ -74,6 +75,7 @@ class Claims:
             p_adjusted=evidence.p_adjusted if evidence else None,
             replay=self._replays(task_id) if worse else (),
             contribution=evidence.contribution if evidence else None,
+            errors=self._errors(task_id),
         )
 
     def _claim(self, task_id: str, evidence: TaskEvidence | None) -> Claim:
@@ -91,6 +93,10 @@ class Claims:
         if side is None or task_id not in side.tasks:
             return None
         return counts_of(side.tasks[task_id], self.errors)
+
+    def _errors(self, task_id: str) -> tuple[str, ...]:
+        task = self.candidate.tasks.get(task_id)
+        return () if task is None else error_reasons(task)[:_MAX_ERRORS]
 
     def _replays(self, task_id: str) -> tuple[Replay, ...]:
         if task_id not in self.candidate.tasks:

@@ -54,13 +54,13 @@ def _too_many_errors(facts: Comparison, policy: Policy, around: Circumstances) -
 def _baseline_missing(facts: Comparison, policy: Policy, around: Circumstances) -> str:
     return (
         "The base has a baseline that this change no longer matches: restore the suite's name and "
-        "the baseline's file, or move the bar with the label."
+        "the baseline's file. Only the update-baseline label lets a pull request move the bar."
     )
 
 
 def _baseline_edited(facts: Comparison, policy: Policy, around: Circumstances) -> str:
     return (
-        "This change edits the baseline without the label that lets it: the bar of the base "
+        "This change edits the baseline without the update-baseline label: the bar of the base "
         "commit holds."
     )
 
@@ -150,7 +150,8 @@ def _judge_changed(facts: Comparison, policy: Policy, around: Circumstances) -> 
 def _tasks_changed(facts: Comparison, policy: Policy, around: Circumstances) -> str:
     return (
         f"Edited since the baseline was made: {_tasks(facts.matching.changed)}. What was measured "
-        "before does not hold for an edited task: make the baseline anew with the label."
+        "before does not hold for an edited task: make the baseline anew with `ci-gate baseline "
+        "update`, in a pull request under the update-baseline label."
     )
 
 

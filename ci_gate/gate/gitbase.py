@@ -278,10 +278,11 @@ def _default_branch(repository: Repository) -> str | None:
         for place in ("refs/remotes/origin", "refs/heads")
         for name in ("main", "master")
     ]
-    for ref in ([named] if named else []) + usual:
-        if object_name(repository, ref) is not None:
-            return ref
-    return None
+    wanted = [named, *usual] if named.startswith("refs/") else usual
+    # One question for all of them: each costs a process.
+    answer = run_git(repository, "for-each-ref", "--format=%(refname)", *wanted)
+    known = answer.output.decode("utf-8", "replace").splitlines()
+    return next((ref for ref in wanted if ref in known), None)
 
 
 def _merge_base(repository: Repository, other: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 
 import msgspec
@@ -12,7 +12,18 @@ from ci_gate.model.run import Plan
 from ci_gate.model.suite import PlannedTrial, Suite
 from ci_gate.prng import derive_seed
 
-__all__ = ["check_depth", "plan_of", "planned_trials", "restrict", "with_trials"]
+__all__ = [
+    "Round",
+    "check_depth",
+    "plan_of",
+    "planned_trials",
+    "restrict",
+    "rounds_of",
+    "with_trials",
+]
+
+Round = tuple[int, int]
+"""Repeat and trial index: one trial of every task that has that many."""
 
 
 def restrict(suite: Suite, pattern: str | None) -> Suite:
@@ -54,9 +65,12 @@ def planned_trials(suite: Suite, *, repeats: int) -> Iterator[PlannedTrial]:
             for task in suite.tasks:
                 if trial < suite.trials_of(task):
                     seed = derive_seed(task.base_seed, trial)
-                    yield PlannedTrial(
-                        task=task, trial=trial, repeat=repeat, attempt=1, seed=seed
-                    )
+                    yield PlannedTrial(task=task, trial=trial, repeat=repeat, attempt=1, seed=seed)
+
+
+def rounds_of(trials: Iterable[PlannedTrial]) -> list[Round]:
+    """Return the rounds in which trials lie, in the order in which they are run."""
+    return sorted({(trial.repeat, trial.trial) for trial in trials})
 
 
 def check_depth(suite: Suite, ks: tuple[int, ...], *, repeats: int, deterministic: bool) -> None:

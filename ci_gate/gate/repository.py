@@ -214,6 +214,8 @@ def object_name(repository: Repository, ref: str) -> str | None:
 
 
 def _check_name(repository: Repository, ref: str) -> None:
+    if ref == "HEAD" or is_commit_id(ref):
+        return
     found = _ANCESTRY.fullmatch(ref)
     legal = found is not None and not ref.startswith("-") and "\0" not in ref
     # Only a name that cannot be an option reaches git.

@@ -210,7 +210,7 @@ class SideTask(msgspec.Struct, frozen=True, kw_only=True):
     seeds : tuple of str or None
         Seed of each index in hexadecimal, where known.
     measures : mapping of str to tuple
-        ``turns``, ``tokens``, ``cost_usd``, ``duration_s`` and process measures: one entry a repeat.
+        ``turns``, ``tokens``, ``cost_usd``, ``duration_s``, process measures: one entry a repeat.
     faulted, recovered, looped : tuple or None
         Counts a repeat, where known.
     reasons : mapping of (trial, repeat) to str

@@ -163,7 +163,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What is said of a task."""
+    """What is said of a task; ``errors`` are the first reasons why its trials errored."""
 
     task: str
     claim: Claim
@@ -174,6 +174,7 @@ class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
     p_adjusted: float | None = None
     replay: tuple[Replay, ...] = ()
     contribution: float | None = None
+    errors: tuple[str, ...] = ()
 
 
 class FloorResult(msgspec.Struct, frozen=True, kw_only=True):

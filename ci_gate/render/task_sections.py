@@ -48,6 +48,7 @@ _COLUMNS = (
     Column("Adjusted p", "number"),
     Column("Chance to be red", "number"),
     Column("First failure shown"),
+    Column("First error"),
 )
 
 
@@ -110,6 +111,7 @@ def _task_row(task: TaskResult, verdict: Verdict) -> tuple[str, ...]:
         figures.p_value(task.p_adjusted, against=verdict.level),
         figures.percent(task.predictive),
         _first_reason(task.replay),
+        inert(next(iter(task.errors), ""), limit=_SHORT_REASON_CHARS),
     )
 
 
@@ -261,13 +263,21 @@ def improved(verdict: Verdict, limits: Limits) -> Section | None:
 def _without_tests(task: TaskResult) -> TaskResult:
     """Leave out p-values of a drop and failing trials, which say nothing about a gain."""
     return TaskResult(
-        task=task.task, claim=task.claim, baseline=task.baseline, candidate=task.candidate
+        task=task.task,
+        claim=task.claim,
+        baseline=task.baseline,
+        candidate=task.candidate,
+        errors=task.errors,
     )
 
 
 def errored(verdict: Verdict, limits: Limits) -> Section | None:
-    """Return the tasks with trials that errored in the candidate's run, the most first."""
-    touched = [task for task in verdict.tasks if task.candidate and task.candidate.errored]
+    """Return the tasks with trials that errored and trials that did not, the most errors first."""
+    touched = [
+        task
+        for task in verdict.tasks
+        if task.candidate and task.candidate.errored and task.claim is not Claim.UNJUDGED
+    ]
     ranked = sorted(touched, key=lambda task: (-_errors(task), task.task))
     plain = [_without_tests(task) for task in ranked]
     opened = ReasonCode.TOO_MANY_ERRORS in _codes(verdict)

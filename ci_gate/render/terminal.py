@@ -101,7 +101,7 @@ def _print_the_rest(console: Console, suite: SuiteView) -> None:
     folded = [section.title for section in suite.sections if section.fold is Fold.CLOSED]
     if folded:
         print_line(console)
-        print_line(console, f"  In the report: {'; '.join(folded)}", style="dim")
+        print_line(console, f"  The report file also has: {'; '.join(folded)}", style="dim")
 
 
 def _print_reports(console: Console, report: ReportView) -> None:

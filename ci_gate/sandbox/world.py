@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +24,7 @@ from ci_gate.sandbox.chaos import ChaosInjector
 from ci_gate.sandbox.copying import copy_folder, remove_folder
 from ci_gate.sandbox.faults import ERROR_KINDS
 from ci_gate.sandbox.fixtures import WORK, Template, make_template
+from ci_gate.sandbox.scratch import Scratch, sweep
 
 __all__ = ["DEFAULT_NOW", "World", "WorldFactory"]
 
@@ -66,7 +66,7 @@ class WorldFactory:
         self._always_workdir = always_workdir
         self._known: dict[str, _Known] = {}
         self._count = itertools.count()
-        self._folder: Path | None = None
+        self._private: Scratch | None = None
 
     def __enter__(self) -> WorldFactory:
         return self
@@ -144,9 +144,9 @@ class WorldFactory:
     def close(self) -> None:
         """Remove every world and template; safe to call twice."""
         self._known.clear()
-        folder, self._folder = self._folder, None
-        if folder is not None:
-            remove_folder(folder)
+        private, self._private = self._private, None
+        if private is not None:
+            private.close()
 
     def _known_state(self, task: Task) -> _Known | None:
         fixture = task.fixture_path
@@ -178,11 +178,10 @@ class WorldFactory:
         return folder
 
     def _new_folder(self) -> Path:
-        if self._folder is None:
-            self._scratch.mkdir(parents=True, exist_ok=True)
-            made = tempfile.mkdtemp(prefix="ci-gate-worlds-", dir=self._scratch)
-            self._folder = Path(made).resolve()
-        folder = self._folder / f"{next(self._count):06d}"
+        if self._private is None:
+            sweep(self._scratch)
+            self._private = Scratch(self._scratch)
+        folder = self._private.folder / f"{next(self._count):06d}"
         folder.mkdir(mode=0o700)
         return folder
 

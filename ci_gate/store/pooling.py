@@ -186,7 +186,8 @@ def _identity(task: BaselineTask) -> tuple[Any, ...]:
 
 def _adds_nothing(existing: Baseline, given: Baseline) -> bool:
     known = {run.run_digest for run in existing.runs}
-    return all(run.run_digest in known for run in given.runs)
+    same_agent = given.runs[-1].agent.digest == existing.runs[-1].agent.digest
+    return same_agent and all(run.run_digest in known for run in given.runs)
 
 
 def _is_further_repeat(existing: Baseline, given: Baseline) -> bool:

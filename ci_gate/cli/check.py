@@ -1,0 +1,68 @@
+"""``ci-gate check``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from ci_gate.cli.options import baseline_options, project_options, report_options, run_options
+
+
+@click.command(
+    "check",
+    epilog="""\b
+Example:
+  ci-gate check --markdown comment.md
+""",
+)
+@project_options
+@baseline_options
+@run_options
+@report_options
+def command(
+    config_path: Path | None,
+    suite: str | None,
+    output: Path | None,
+    baseline_file: Path | None,
+    baseline_ref: str | None,
+    trials: int | None,
+    jobs: int | None,
+    task_filter: str | None,
+    resume: bool,
+    fresh: bool,
+    json_path: Path | None,
+    markdown_path: Path | None,
+    junit_path: Path | None,
+    quiet: bool,
+) -> int:
+    """Run the suite, compare it with the baseline, report, and set the exit status.
+
+    In a pull request the baseline and the policy are those of the base commit. Without a baseline
+    anywhere the run is reported and passes.
+    """
+    from ci_gate.cli.show import show_verdicts, watch
+    from ci_gate.gate.check import CheckRequest, check
+    from ci_gate.gate.measure import RunOptions
+    from ci_gate.gate.reports import Targets, worst, write_targets
+
+    result = check(
+        CheckRequest(
+            config_path=config_path,
+            suite=suite,
+            output=output,
+            baseline_file=baseline_file,
+            baseline_ref=baseline_ref,
+            run=RunOptions(
+                trials=trials, jobs=jobs, task_filter=task_filter, resume=resume, fresh=fresh
+            ),
+            environment=os.environ,
+        ),
+        watch(quiet=quiet),
+    )
+    targets = Targets(json=json_path, markdown=markdown_path, junit=junit_path)
+    written = (*result.files, *write_targets(targets, result.verdicts))
+    if not quiet:
+        show_verdicts(result.verdicts, reports=written)
+    return worst(result.verdicts)

@@ -1,0 +1,56 @@
+"""``ci-gate run``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from ci_gate.cli.options import project_options, run_options
+
+
+@click.command(
+    "run",
+    epilog="""\b
+Example:
+  ci-gate run --task 'refund-*' --jobs 4
+""",
+)
+@project_options
+@run_options
+@click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")
+def command(
+    config_path: Path | None,
+    suite: str | None,
+    output: Path | None,
+    trials: int | None,
+    jobs: int | None,
+    task_filter: str | None,
+    resume: bool,
+    fresh: bool,
+    quiet: bool,
+) -> int:
+    """Run the suite and write the run file; compare it later with `ci-gate compare`.
+
+    The status is 0 where the plan ended, 3 where a budget or too many errors ended it.
+    """
+    from ci_gate.cli.show import show_measured, watch
+    from ci_gate.gate.measure import RunOptions
+    from ci_gate.gate.run import RunRequest, run
+
+    measured = run(
+        RunRequest(
+            config_path=config_path,
+            suite=suite,
+            output=output,
+            run=RunOptions(
+                trials=trials, jobs=jobs, task_filter=task_filter, resume=resume, fresh=fresh
+            ),
+            environment=os.environ,
+        ),
+        watch(quiet=quiet),
+    )
+    if not quiet:
+        show_measured(measured)
+    return max(one.exit_code for one in measured)

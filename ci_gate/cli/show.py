@@ -1,0 +1,186 @@
+"""What a person sees: reports and the progress of a run, on standard error.
+
+Views that were asked for, such as ``baseline show``, go to standard output.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ci_gate.gate.baseline_views import Difference, Past, Shown
+    from ci_gate.gate.measure import Measured, Watch
+    from ci_gate.gate.replay import Replayed
+    from ci_gate.gate.update import Updated
+    from ci_gate.model.trial import TrialRecord
+    from ci_gate.model.verdict import Verdict
+    from ci_gate.ports import ProgressSink
+
+__all__ = [
+    "show_baselines",
+    "show_differences",
+    "show_history",
+    "show_measured",
+    "show_replay",
+    "show_updated",
+    "show_verdicts",
+    "watch",
+]
+
+
+class _Unwatched:
+    """Progress that nobody wants to see."""
+
+    def planned(self, total: int, done: int) -> None:
+        """Say nothing."""
+
+    def finished(self, record: TrialRecord) -> None:
+        """Say nothing."""
+
+
+def watch(*, quiet: bool) -> Watch:
+    """Return what shows the progress of a suite's run."""
+    return _silence if quiet else _progress
+
+
+@contextmanager
+def _silence(_title: str) -> Iterator[ProgressSink]:
+    yield _Unwatched()
+
+
+@contextmanager
+def _progress(title: str) -> Iterator[ProgressSink]:
+    import time
+
+    from ci_gate.render.progress import Progress
+    from ci_gate.render.terminal import standard_error
+
+    with Progress(standard_error(os.environ), time.monotonic, title=title) as progress:
+        yield progress
+
+
+def show_verdicts(verdicts: Sequence[Verdict], *, reports: Sequence[tuple[str, str]] = ()) -> None:
+    """Print the terminal report, ending with where the other reports are."""
+    from ci_gate.render.terminal import render_verdict, standard_error
+    from ci_gate.render.view import ReportOptions
+
+    render_verdict(verdicts, standard_error(os.environ), ReportOptions(reports=tuple(reports)))
+
+
+def show_measured(measured: Sequence[Measured]) -> None:
+    """Print how runs ended and where their files are."""
+    from ci_gate.render.outcomes import RunLine, render_runs
+    from ci_gate.render.terminal import standard_error
+
+    lines = [
+        RunLine(
+            suite=one.run.header.suite,
+            statuses=tuple(record.status for record in one.run.records),
+            stop=one.stop.reason,
+            path=str(one.path),
+            warnings=one.warnings,
+        )
+        for one in measured
+    ]
+    render_runs(lines, standard_error(os.environ))
+
+
+def show_replay(replayed: Replayed) -> None:
+    """Print a trial's steps, faults, grades and result."""
+    import sys
+
+    from ci_gate.render.screen import console_for
+    from ci_gate.render.trial import render_trial
+
+    render_trial(
+        replayed.record, replayed.trajectory, replayed.steps, console_for(sys.stdout, os.environ)
+    )
+
+
+def show_updated(updated: Sequence[Updated]) -> None:
+    """Print what became of baselines."""
+    from ci_gate.render.outcomes import UpdateLine, render_updates
+    from ci_gate.render.terminal import standard_error
+
+    lines = [
+        UpdateLine(
+            suite=one.suite,
+            path=str(one.path),
+            written=one.written,
+            runs=one.runs,
+            tasks=one.tasks,
+            metrics={
+                name: (one.baseline.get(name), share) for name, share in one.candidate.items()
+            },
+            accepted=tuple(str(problem) for problem in one.accepted),
+        )
+        for one in updated
+    ]
+    render_updates(lines, standard_error(os.environ))
+
+
+def show_baselines(shown: Sequence[Shown]) -> None:
+    """Print baselines with a row a task."""
+    import sys
+
+    from ci_gate.render.listings import BaselineLine, render_baseline
+    from ci_gate.render.screen import console_for
+
+    console = console_for(sys.stdout, os.environ)
+    for one in shown:
+        lines = [
+            BaselineLine(task=name, outcomes=task.outcomes, counts=one.counts[name])
+            for name, task in one.side.tasks.items()
+        ]
+        render_baseline(lines, one.metrics, console, title=one.title)
+
+
+def show_differences(differences: Sequence[Difference]) -> None:
+    """Print what differs between two baselines of each suite."""
+    import sys
+
+    from ci_gate.render.listings import DiffLine, render_diff
+    from ci_gate.render.screen import console_for
+
+    console = console_for(sys.stdout, os.environ)
+    for one in differences:
+        lines = [
+            DiffLine(
+                task=task.task,
+                baseline=task.baseline,
+                candidate=task.candidate,
+                remark=task.remark,
+            )
+            for task in one.tasks
+        ]
+        metrics = {
+            name: (share, one.candidate.metrics.get(name))
+            for name, share in one.baseline.metrics.items()
+        }
+        title = f"{one.baseline.title} → {one.candidate.title}"
+        render_diff(lines, metrics, console, title=title)
+
+
+def show_history(pasts: Sequence[tuple[str, Sequence[Past]]]) -> None:
+    """Print each suite's metrics over the commits that touched its baseline."""
+    import sys
+
+    from ci_gate.render.listings import HistoryLine, render_history
+    from ci_gate.render.screen import console_for
+
+    console = console_for(sys.stdout, os.environ)
+    for suite, versions in pasts:
+        lines = [
+            HistoryLine(
+                commit=one.commit[:12],
+                date=one.time[:10],
+                subject=one.remark,
+                metrics={} if one.shown is None else one.shown.metrics,
+                tasks=0 if one.shown is None else len(one.shown.side.tasks),
+            )
+            for one in versions
+        ]
+        render_history(lines, console, title=f"History of {suite}")

@@ -1,0 +1,133 @@
+"""Find the baseline a suite is held against, and say where it came from.
+
+In a pull request it is the base commit's, never the one the change brings along; what the change
+does to that file is noticed here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ci_gate.config import SuiteConfig
+from ci_gate.errors import BaselineError, printable
+from ci_gate.gate import gitbase
+from ci_gate.gate.project import Project
+from ci_gate.gate.sides import load_side
+from ci_gate.model.run import Side
+from ci_gate.store.baselines import parse_baseline, to_side
+from ci_gate.store.files import read_whole
+
+__all__ = ["Bar", "baseline_path", "find_bar"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bar:
+    """The baseline of a suite.
+
+    Attributes
+    ----------
+    side : Side or None
+        None where there is no baseline.
+    status : {"found", "absent", "missing"}
+        ``missing``: the base has one that the head deleted or whose suite it no longer has.
+    edited : bool
+        The change edits the file.
+    origin : str
+        Which file of which commit, for people.
+    changed_at : str or None
+        When the file last changed, ISO 8601, where git knows.
+    """
+
+    side: Side | None
+    status: Literal["found", "absent", "missing"]
+    edited: bool
+    origin: str
+    changed_at: str | None = None
+
+
+def baseline_path(project: Project, suite: str) -> Path:
+    """Return the file that holds a suite's baseline in the working tree."""
+    return project.root / project.config.baseline.dir / f"{suite}.json"
+
+
+def find_bar(project: Project, suite: SuiteConfig, *, file: Path | None) -> Bar:
+    """Return the baseline that a suite is held against.
+
+    Parameters
+    ----------
+    project : Project
+    suite : SuiteConfig
+    file : Path or None
+        A file the user names; it wins.
+
+    Raises
+    ------
+    FileFormatError
+        The baseline is not one.
+    BaselineError
+        The named file does not exist.
+    """
+    if file is not None:
+        return _named(file)
+    path = baseline_path(project, suite.name)
+    content = project.base_blob(path)
+    if content is not None:
+        return _of_base(project, suite, path, content)
+    if project.judges_a_pull_request or project.base.kind == "ref":
+        return Bar(
+            side=None,
+            status="absent",
+            edited=False,
+            origin=f"{_shown(project, path)} does not exist at {project.base.explanation}",
+        )
+    return _of_working_tree(project, path)
+
+
+def _named(file: Path) -> Bar:
+    if not file.exists():
+        raise BaselineError(f"there is no file {printable(file)}", hint="Check --baseline.")
+    side = load_side(file)
+    return Bar(side=side, status="found", edited=False, origin=printable(file))
+
+
+def _of_base(project: Project, suite: SuiteConfig, path: Path, content: bytes) -> Bar:
+    name = f"{_shown(project, path)} of {project.base.explanation}"
+    present = read_whole(path) if path.is_file() else None
+    gone = present is None or all(other.name != suite.name for other in project.head.suites)
+    assert project.repository is not None
+    assert project.base.commit is not None
+    return Bar(
+        side=to_side(parse_baseline(content, name=name)),
+        status="missing" if gone else "found",
+        edited=present is not None
+        and present != content
+        and gitbase.is_edited(project.repository, project.base, path, present),
+        origin=name,
+        changed_at=gitbase.last_change(project.repository, project.base.commit, path),
+    )
+
+
+def _of_working_tree(project: Project, path: Path) -> Bar:
+    shown = _shown(project, path)
+    if not path.is_file():
+        return Bar(side=None, status="absent", edited=False, origin=f"there is no {shown}")
+    changed = project.repository and gitbase.last_change(project.repository, None, path)
+    return Bar(
+        side=load_side(path),
+        status="found",
+        edited=False,
+        origin=f"{shown} of the working tree; {_why_not_base(project)}",
+        changed_at=changed or None,
+    )
+
+
+def _why_not_base(project: Project) -> str:
+    if project.base.commit is None:
+        return project.base.explanation
+    return f"{project.base.explanation} has none"
+
+
+def _shown(project: Project, path: Path) -> str:
+    return path.relative_to(project.root).as_posix()

@@ -1,0 +1,206 @@
+"""``baseline show``, ``diff`` and ``history``: what baselines say, gathered for printing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ci_gate.config import SuiteConfig
+from ci_gate.decision.summary import counts_by_task, suite_metrics
+from ci_gate.errors import BaselineError, GateError, GitError, printable
+from ci_gate.gate import gitbase
+from ci_gate.gate.bar import baseline_path
+from ci_gate.gate.history import PastVersion, history
+from ci_gate.gate.project import Project, Word, open_project
+from ci_gate.gate.sides import load_side
+from ci_gate.model.run import Side, SideTask
+from ci_gate.model.verdict import Counts
+from ci_gate.store.baselines import parse_baseline, to_side
+
+__all__ = [
+    "BaselineRequest",
+    "Difference",
+    "Past",
+    "Shown",
+    "TaskDifference",
+    "diff",
+    "past",
+    "show",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineRequest:
+    """Which project and suite; None is what the user did not say."""
+
+    config_path: Path | None
+    suite: str | None
+    environment: Mapping[str, str]
+
+    @classmethod
+    def of(
+        cls, config_path: Path | None, suite: str | None, environment: Mapping[str, str]
+    ) -> BaselineRequest:
+        """Return the request of a command line."""
+        return cls(config_path=config_path, suite=suite, environment=environment)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """A side with its counts and suite metrics."""
+
+    title: str
+    side: Side
+    counts: Mapping[str, Counts]
+    metrics: Mapping[str, float | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskDifference:
+    """A task that differs between two sides."""
+
+    task: str
+    baseline: Counts | None
+    candidate: Counts | None
+    remark: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """What differs between two sides, task by task."""
+
+    baseline: Shown
+    candidate: Shown
+    tasks: tuple[TaskDifference, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Past:
+    """A suite's baseline at a commit; ``shown`` is None where it was removed or is unreadable."""
+
+    commit: str
+    time: str
+    remark: str
+    shown: Shown | None
+
+
+def show(request: BaselineRequest, target: str | None) -> tuple[Shown, ...]:
+    """Return the baseline of each suite, or the one that a file or commit has."""
+    project = _project(request)
+    suites = project.suites(request.suite)
+    return tuple(_shown(project, suite, target) for suite in suites)
+
+
+def diff(request: BaselineRequest, baseline: str, candidate: str | None) -> tuple[Difference, ...]:
+    """Return what differs between two files or commits; None is the working tree."""
+    project = _project(request)
+    return tuple(
+        _difference(_shown(project, suite, baseline), _shown(project, suite, candidate))
+        for suite in project.suites(request.suite)
+    )
+
+
+def past(request: BaselineRequest) -> tuple[tuple[str, tuple[Past, ...]], ...]:
+    """Return, for each suite, its baseline over the commits that touched the file."""
+    project = _project(request)
+    if project.repository is None:
+        raise GitError(
+            f"{printable(project.root)} is not in a git repository",
+            hint="A history needs commits; `ci-gate baseline show` shows the file.",
+        )
+    return tuple((suite.name, _past_of(project, suite)) for suite in project.suites(request.suite))
+
+
+def _project(request: BaselineRequest) -> Project:
+    return open_project(
+        request.config_path,
+        output=None,
+        baseline_ref=None,
+        word=Word.OWN,
+        environment=request.environment,
+    )
+
+
+def _shown(project: Project, suite: SuiteConfig, target: str | None) -> Shown:
+    """Return the side that is meant: the working tree's, a file's, or a commit's."""
+    path = baseline_path(project, suite.name)
+    if target is None:
+        return _described(_existing(path), path.name, project, suite)
+    if Path(target).is_file():
+        return _described(load_side(Path(target)), target, project, suite)
+    repository = project.repository
+    if repository is None:
+        raise BaselineError(f"there is no file {printable(target)}, and no git repository")
+    base = gitbase.resolve_base(repository, ref=target, environment={})
+    assert base.commit is not None
+    content = gitbase.read_blob(repository, base.commit, path)
+    if content is None:
+        raise BaselineError(f"{path.name} does not exist at {base.explanation}")
+    name = f"{path.name} at {base.explanation}"
+    return _described(to_side(parse_baseline(content, name=name)), name, project, suite)
+
+
+def _existing(path: Path) -> Side:
+    if not path.is_file():
+        raise BaselineError(
+            f"there is no baseline {printable(path)}", hint="`ci-gate baseline update` makes one."
+        )
+    return load_side(path)
+
+
+def _described(side: Side, title: str, project: Project, suite: SuiteConfig) -> Shown:
+    ks = project.config.policy_of(suite).ks
+    return Shown(
+        title=title, side=side, counts=counts_by_task(side), metrics=suite_metrics(side, ks)
+    )
+
+
+def _difference(baseline: Shown, candidate: Shown) -> Difference:
+    names = sorted({*baseline.side.tasks, *candidate.side.tasks})
+    tasks = (_task_difference(name, baseline, candidate) for name in names)
+    return Difference(
+        baseline=baseline,
+        candidate=candidate,
+        tasks=tuple(task for task in tasks if task is not None),
+    )
+
+
+def _task_difference(name: str, baseline: Shown, candidate: Shown) -> TaskDifference | None:
+    one, other = baseline.side.tasks.get(name), candidate.side.tasks.get(name)
+    if one == other:
+        return None
+    return TaskDifference(
+        task=name,
+        baseline=baseline.counts.get(name),
+        candidate=candidate.counts.get(name),
+        remark=_remark(one, other),
+    )
+
+
+def _remark(one: SideTask | None, other: SideTask | None) -> str:
+    if one is None:
+        return "new"
+    if other is None:
+        return "removed"
+    if one.digest != other.digest:
+        return "edited"
+    return "other outcomes" if one.outcomes != other.outcomes else "other measures"
+
+
+def _past_of(project: Project, suite: SuiteConfig) -> tuple[Past, ...]:
+    assert project.repository is not None
+    path = baseline_path(project, suite.name)
+    versions = history(project.repository, path)
+    return tuple(_version(version, project, suite) for version in versions)
+
+
+def _version(version: PastVersion, project: Project, suite: SuiteConfig) -> Past:
+    if version.content is None:
+        return Past(commit=version.commit, time=version.time, remark="removed", shown=None)
+    try:
+        side = to_side(parse_baseline(version.content, name=version.commit[:12]))
+    except GateError:
+        return Past(commit=version.commit, time=version.time, remark="unreadable", shown=None)
+    shown = _described(side, version.commit[:12], project, suite)
+    return Past(commit=version.commit, time=version.time, remark="", shown=shown)

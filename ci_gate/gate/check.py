@@ -1,0 +1,86 @@
+"""``check``: run, compare, and keep verdict and report beside the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ci_gate.config import SuiteConfig
+from ci_gate.gate import measure as measuring
+from ci_gate.gate.bar import Bar, find_bar
+from ci_gate.gate.judge import judge
+from ci_gate.gate.measure import Measured, RunOptions, Watch
+from ci_gate.gate.project import Project, Word, open_project, refuse_privileged_event
+from ci_gate.gate.reports import write_beside_run
+from ci_gate.gate.sides import restricted
+from ci_gate.model.verdict import Verdict
+from ci_gate.store import runs
+
+__all__ = ["CheckRequest", "CheckResult", "check"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckRequest:
+    """What ``check`` was asked; None is what the user did not say."""
+
+    config_path: Path | None
+    suite: str | None
+    output: Path | None
+    baseline_file: Path | None
+    baseline_ref: str | None
+    run: RunOptions
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckResult:
+    """The verdict of each suite, and the kind and place of each file that was written."""
+
+    verdicts: tuple[Verdict, ...]
+    files: tuple[tuple[str, str], ...]
+
+
+def check(request: CheckRequest, watch: Watch) -> CheckResult:
+    """Run and judge every suite that was asked for.
+
+    Raises
+    ------
+    GateError
+        The configuration, the suite, the agent or the baseline cannot be used; nothing is written
+        then but what had finished.
+    """
+    refuse_privileged_event(request.environment)
+    project = open_project(
+        request.config_path,
+        output=request.output,
+        baseline_ref=request.baseline_ref,
+        word=Word.BASE if request.baseline_file is None else Word.OWN_UNLESS_JUDGED,
+        environment=request.environment,
+    )
+    suites = project.suites(request.suite)
+    # Every bar is in memory before the first trial of any suite runs.
+    bars = [find_bar(project, suite, file=request.baseline_file) for suite in suites]
+    verdicts: list[Verdict] = []
+    files: list[tuple[str, str]] = []
+    for suite, bar in zip(suites, bars, strict=True):
+        verdict = _check_suite(project, suite, bar, request.run, watch)
+        verdicts.append(verdict)
+        places = write_beside_run(project.output, verdict)
+        files += zip(("verdict", "report"), map(str, places), strict=True)
+    return CheckResult(verdicts=tuple(verdicts), files=tuple(files))
+
+
+def _check_suite(
+    project: Project, suite: SuiteConfig, bar: Bar, options: RunOptions, watch: Watch
+) -> Verdict:
+    bar = replace(bar, side=restricted(bar.side, options.task_filter))
+    prepared = measuring.prepare(project, suite, options, repeats=1, bar=bar)
+    if bar.side is not None and measuring.is_unchanged(prepared, bar.side):
+        candidate = measuring.nothing_run(prepared)
+        return judge(project, suite, bar, candidate, unchanged_agent=True)
+    measured: Measured = measuring.measure(project, prepared, options, watch)
+    # Tasks that a budget left without a trial are unjudged, not removed.
+    digests = {task.id: task.digest for task in prepared.suite.tasks}
+    candidate = runs.to_side(measured.run, tasks=digests)
+    return judge(project, suite, bar, candidate, warnings=measured.warnings)

@@ -1,0 +1,113 @@
+"""From two sides to a verdict, with everything that is known around them."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ci_gate.config import SuiteConfig, policy_digest
+from ci_gate.decision.circumstances import Circumstances
+from ci_gate.decision.compare import compare
+from ci_gate.decision.decide import decide
+from ci_gate.gate.bar import Bar
+from ci_gate.gate.project import Project
+from ci_gate.model.policy import Policy
+from ci_gate.model.run import Side
+from ci_gate.model.verdict import Verdict
+
+__all__ = ["judge", "judge_without_project"]
+
+
+def judge(
+    project: Project,
+    suite: SuiteConfig,
+    bar: Bar,
+    candidate: Side,
+    *,
+    unchanged_agent: bool = False,
+    warnings: Sequence[str] = (),
+) -> Verdict:
+    """Return the verdict on a candidate of a project's suite.
+
+    Parameters
+    ----------
+    project : Project
+    suite : SuiteConfig
+    bar : Bar
+        What it is held against.
+    candidate : Side
+    unchanged_agent : bool
+        The candidate was not run because nothing changed.
+    warnings : sequence of str
+        What was noticed while it was made.
+    """
+    policy = project.config.policy_of(suite)
+    pull_request = project.judges_a_pull_request
+    circumstances = Circumstances(
+        baseline_status=bar.status if pull_request or bar.status == "absent" else "found",
+        baseline_edited=bar.edited and pull_request,
+        labelled=project.labelled,
+        unchanged_agent=unchanged_agent,
+        policy_digest=policy_digest(policy),
+        provenance=_provenance(project, bar, candidate),
+        warnings=(*warnings, *_remarks(project, bar, candidate)),
+    )
+    return decide(compare(bar.side, candidate, policy, circumstances), policy, circumstances)
+
+
+def judge_without_project(
+    baseline: Side | None, candidate: Side, policy: Policy, *, origin: str
+) -> Verdict:
+    """Return the verdict on two files where there is no configuration."""
+    circumstances = Circumstances(
+        baseline_status="absent" if baseline is None else "found",
+        policy_digest=policy_digest(policy),
+        provenance={"baseline": {"origin": origin}, "policy": "defaults"},
+    )
+    return decide(compare(baseline, candidate, policy, circumstances), policy, circumstances)
+
+
+def _provenance(project: Project, bar: Bar, candidate: Side) -> Mapping[str, Any]:
+    baseline: dict[str, Any] = {"origin": bar.origin}
+    age = _age_days(bar, candidate)
+    if bar.changed_at is not None:
+        baseline["changed_at"] = bar.changed_at
+    if age is not None:
+        baseline["age_days"] = age
+    return {"baseline": baseline, "policy": f"{project.path.name} of {project.policy_origin}"}
+
+
+def _remarks(project: Project, bar: Bar, candidate: Side) -> list[str]:
+    remarks = [f"{edit} ({_effect_of_edits(project)})" for edit in project.edits]
+    age = _age_days(bar, candidate)
+    limit = project.config.baseline.max_age_days
+    if age is not None and age > limit:
+        remarks.append(
+            f"The baseline is {age} days old (limit {limit}); `ci-gate baseline update` renews it."
+        )
+    if bar.edited and not project.judges_a_pull_request:
+        remarks.append(
+            f"The working tree has another baseline than {bar.origin}; it counts once it is there."
+        )
+    return remarks
+
+
+def _effect_of_edits(project: Project) -> str:
+    if project.labelled:
+        return "edited here, in effect by the label"
+    if project.policy_origin != project.base.explanation:
+        return "edited here, in effect: there is no baseline yet"
+    return "edited here, not in effect"
+
+
+def _age_days(bar: Bar, candidate: Side) -> int | None:
+    if bar.changed_at is None or candidate.created is None:
+        return None
+    try:
+        made = datetime.datetime.fromisoformat(candidate.created)
+        changed = datetime.datetime.fromisoformat(bar.changed_at)
+        return max(0, (made - changed).days)
+    except (ValueError, TypeError):
+        # A foreign run file may say anything; without a date there is no age.
+        return None

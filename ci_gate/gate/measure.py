@@ -1,0 +1,361 @@
+"""Measure a suite: plan, journal, agent, worlds and graders wired together around the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ci_gate import codec
+from ci_gate.config import Config, SuiteConfig, policy_digest
+from ci_gate.engine.real_clock import RealClock
+from ci_gate.gate import gitbase
+from ci_gate.gate.agent_digest import agent_ref
+from ci_gate.gate.bar import Bar
+from ci_gate.gate.determinism import repeats_needed, require_determinism
+from ci_gate.gate.execution import Executed, Execution, Work, execute
+from ci_gate.gate.planning import Round, check_depth, plan_of, planned_trials, rounds_of
+from ci_gate.gate.project import Project
+from ci_gate.gate.suites import configured_suite
+from ci_gate.gate.tool import tool_name
+from ci_gate.model.policy import Policy
+from ci_gate.model.run import BaselineRun, RunHeader, Side, Stop, StopReason
+from ci_gate.model.suite import PlannedTrial, Suite
+from ci_gate.model.trial import Status, TrialRecord
+from ci_gate.model.verdict import ExitCode
+from ci_gate.ports import ProgressSink
+from ci_gate.prng import format_seed
+from ci_gate.store.files import write_whole
+from ci_gate.store.journal import Journal, TrialKey
+from ci_gate.store.runs import RunFile, load_run
+
+__all__ = [
+    "Measured",
+    "Prepared",
+    "RunInterrupted",
+    "RunOptions",
+    "Watch",
+    "is_unchanged",
+    "measure",
+    "nothing_run",
+    "prepare",
+]
+
+Watch = Callable[[str], AbstractContextManager[ProgressSink]]
+"""Begins to show the progress of the suite of that name."""
+
+_IGNORE_ALL: Final = b"# Results of ci-gate; nothing here belongs into the repository.\n*\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """What the user says about one run; None is what the configuration says."""
+
+    trials: int | None = None
+    jobs: int | None = None
+    task_filter: str | None = None
+    resume: bool = False
+    fresh: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A run that could start now: nothing of the change has been executed yet.
+
+    Attributes
+    ----------
+    suite : Suite
+    header : RunHeader
+    policy : Policy
+    budget_usd : float or None
+    path : Path
+        The run file.
+    """
+
+    suite: Suite
+    header: RunHeader
+    policy: Policy
+    budget_usd: float | None
+    path: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """A finished run.
+
+    Attributes
+    ----------
+    path : Path
+    run : RunFile
+        As read back and verified.
+    stop : Stop
+    warnings : tuple of str
+        What was noticed on the way.
+    exit_code : ExitCode
+        PASSED where the plan ended, INCONCLUSIVE on a budget or too many errors.
+    """
+
+    path: Path
+    run: RunFile
+    stop: Stop
+    warnings: tuple[str, ...]
+    exit_code: ExitCode
+
+
+class RunInterrupted(KeyboardInterrupt):
+    """The user stopped the run; what finished is in the journal."""
+
+
+def prepare(
+    project: Project,
+    suite_config: SuiteConfig,
+    options: RunOptions,
+    *,
+    repeats: int,
+    bar: Bar | None,
+    folder: Path | None = None,
+) -> Prepared:
+    """Read the suite and describe the run.
+
+    Parameters
+    ----------
+    project : Project
+    suite_config : SuiteConfig
+    options : RunOptions
+    repeats : int
+        Runs over the same seeds.
+    bar : Bar or None
+        What the run will be held against.
+    folder : Path or None
+        Where the run file goes; None is the project's output.
+
+    Raises
+    ------
+    UsageError
+        The suite has mistakes, or its trials are too few for the metrics.
+    """
+    suite = configured_suite(
+        project.config, suite_config, trials=options.trials, task_filter=options.task_filter
+    )
+    policy = project.config.policy_of(suite_config)
+    repeats = repeats_needed(policy, repeats)
+    check_depth(suite, policy.ks, repeats=repeats, deterministic=policy.deterministic)
+    return Prepared(
+        suite=suite,
+        header=_header(project, suite, suite_config, policy, repeats, bar, options),
+        policy=policy,
+        budget_usd=suite_config.budget_usd,
+        path=(folder or project.output) / f"{suite.name}.run.jsonl",
+    )
+
+
+def _header(
+    project: Project,
+    suite: Suite,
+    suite_config: SuiteConfig,
+    policy: Policy,
+    repeats: int,
+    bar: Bar | None,
+    options: RunOptions,
+) -> RunHeader:
+    config = project.config
+    repository = project.repository
+    deepest = max(repeats, suite_config.max_repeats) if bar is not None else repeats
+    return RunHeader(
+        suite=suite.name,
+        suite_digest=suite.digest,
+        root_seed=format_seed(suite.root_seed),
+        plan=plan_of(suite, repeats=repeats, max_repeats=deepest),
+        baseline_digest=None if bar is None or bar.side is None else bar.side.digest,
+        policy_digest=policy_digest(policy),
+        errors=policy.errors,
+        agent=agent_ref(repository, config),
+        commit=None if repository is None else gitbase.head_commit(repository),
+        created=RealClock().utc(),
+        faults_digest=_faults_digest(config),
+        task_filter=options.task_filter,
+        tool=tool_name(),
+    )
+
+
+def _faults_digest(config: Config) -> str | None:
+    return None if config.faults is None else codec.digest_of(msgspec.to_builtins(config.faults))
+
+
+def is_unchanged(prepared: Prepared, baseline: Side) -> bool:
+    """Return whether policy and digests let the change pass without running.
+
+    Every run of the baseline must be of this agent and this suite.
+    """
+    digests = {run.agent.digest for run in baseline.runs}
+    agent = prepared.header.agent
+    return (
+        prepared.policy.skip_unchanged
+        and agent is not None
+        and agent.digest is not None
+        and digests == {agent.digest}
+        and baseline.suite_digest == prepared.suite.digest
+        and prepared.header.task_filter is None
+    )
+
+
+def nothing_run(prepared: Prepared) -> Side:
+    """Return the side of a run that was not made because nothing changed."""
+    header = prepared.header
+    assert header.agent is not None
+    return Side(
+        kind="run",
+        suite=header.suite,
+        suite_digest=header.suite_digest,
+        root_seed=header.root_seed,
+        errors=header.errors,
+        faults_digest=header.faults_digest,
+        tasks={},
+        planned={},
+        runs=(BaselineRun(agent=header.agent, run_digest=""),),
+        created=header.created,
+        commit=header.commit,
+        tool=header.tool,
+    )
+
+
+def measure(project: Project, prepared: Prepared, options: RunOptions, watch: Watch) -> Measured:
+    """Run what is missing of the plan and return the verified run file.
+
+    Raises
+    ------
+    GateError
+        The agent cannot be started, the journal cannot be continued, or the disk is full.
+    SuiteError
+        The suite calls itself deterministic and is not.
+    RunInterrupted
+        The user stopped it.
+    """
+    _shield_output(project)
+    with ExitStack() as stack:
+        recording = _Recording(prepared, options, stack, watch)
+        if options.resume and prepared.path.exists():
+            recording.open()
+        if not recording.is_finished:
+            recording.finish(execute(_execution(project, prepared, options), recording.work))
+    remarks = recording.remarks
+    run = load_run(prepared.path)
+    require_determinism(run, prepared.policy)
+    assert run.footer is not None
+    return Measured(
+        path=prepared.path,
+        run=run,
+        stop=run.footer.stop,
+        warnings=(*remarks, *run.warnings),
+        exit_code=_exit_code(run, prepared.policy),
+    )
+
+
+def _shield_output(project: Project) -> None:
+    """Keep the folder of results out of git, whatever the repository ignores."""
+    marker = project.output / ".gitignore"
+    if not marker.exists():
+        project.output.mkdir(parents=True, exist_ok=True)
+        write_whole(marker, _IGNORE_ALL)
+
+
+def _execution(project: Project, prepared: Prepared, options: RunOptions) -> Execution:
+    return Execution(
+        config=project.config,
+        suite=prepared.suite,
+        jobs=options.jobs,
+        budget_usd=prepared.budget_usd,
+    )
+
+
+class _Recording:
+    """The journal of a run, opened when the agent is known to start.
+
+    An agent that cannot start must not cost the finished run that the journal would replace.
+    """
+
+    def __init__(
+        self, prepared: Prepared, options: RunOptions, stack: ExitStack, watch: Watch
+    ) -> None:
+        self._prepared = prepared
+        self._options = options
+        self._stack = stack
+        self._watch = watch
+        self._journal: Journal | None = None
+        self._rounds: list[Round] = []
+        self._open_rounds: list[Round] = []
+        self.remarks: list[str] = []
+
+    def open(self) -> Journal:
+        """Open the journal, or return it where it is open."""
+        if self._journal is None:
+            options, prepared = self._options, self._prepared
+            journal = Journal.open(
+                prepared.path, prepared.header, resume=options.resume, fresh=options.fresh
+            )
+            self._journal = self._stack.enter_context(journal)
+            self.remarks += _on_resuming(journal)
+        return self._journal
+
+    @property
+    def is_finished(self) -> bool:
+        """Return whether the journal was found finished."""
+        return self._journal is not None and self._journal.footer is not None
+
+    def work(self) -> Work:
+        """Return the trials that are missing and where they go."""
+        journal = self.open()
+        plan = journal.header.plan
+        assert plan is not None
+        trials = list(planned_trials(self._prepared.suite, repeats=plan.repeats))
+        missing = _missing(trials, journal.records)
+        self._rounds, self._open_rounds = rounds_of(trials), rounds_of(missing)
+        return Work(
+            trials=missing,
+            sink=journal,
+            progress=self._stack.enter_context(self._watch(self._prepared.suite.name)),
+            spent_usd=sum(record.cost_usd or 0.0 for record in journal.records.values()),
+            done=len(trials) - len(missing),
+        )
+
+    def finish(self, executed: Executed) -> None:
+        """Write the footer, unless the user stopped the run."""
+        if executed.reason is StopReason.INTERRUPTED:
+            raise RunInterrupted
+        still_open = self._open_rounds[executed.rounds :]
+        ended = self._rounds.index(still_open[0]) if still_open else len(self._rounds)
+        self.open().finish(Stop(round=ended, reason=executed.reason))
+        self.remarks += executed.warnings
+
+
+def _on_resuming(journal: Journal) -> list[str]:
+    if not journal.dropped_bytes:
+        return []
+    size = journal.dropped_bytes
+    return [f"The journal ended in a torn line of {size} bytes; that trial ran again."]
+
+
+def _missing(
+    trials: list[PlannedTrial], finished: Mapping[TrialKey, TrialRecord]
+) -> list[PlannedTrial]:
+    """Return the trials without a judgement; an errored one gets another attempt."""
+    missing = []
+    for trial in trials:
+        record = finished.get(trial.key)
+        if record is None:
+            missing.append(trial)
+        elif record.status is Status.ERRORED:
+            missing.append(msgspec.structs.replace(trial, attempt=record.attempt + 1))
+    return missing
+
+
+def _exit_code(run: RunFile, policy: Policy) -> ExitCode:
+    assert run.footer is not None
+    errored = sum(record.status is Status.ERRORED for record in run.records)
+    too_many = policy.errors == "exclude" and errored > policy.max_errored_rate * len(run.records)
+    over_budget = run.footer.stop.reason is StopReason.BUDGET
+    return ExitCode.INCONCLUSIVE if too_many or over_budget else ExitCode.PASSED

@@ -1,0 +1,155 @@
+"""Write verdicts where the user wants them: beside the run, in named files, on standard output."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ci_gate.errors import FileFormatError, printable
+from ci_gate.model.verdict import ExitCode, Verdict
+from ci_gate.store.files import read_whole, write_whole
+
+__all__ = [
+    "Targets",
+    "load_verdicts",
+    "verdict_file",
+    "worst",
+    "write_beside_run",
+    "write_targets",
+]
+
+_SEVERAL = "ci-gate/verdicts@1"
+# Precedence of the verdict over several suites: what cannot be trusted, red, open, green.
+_RANK = (
+    ExitCode.INTERNAL,
+    ExitCode.USAGE,
+    ExitCode.INTERRUPTED,
+    ExitCode.REGRESSED,
+    ExitCode.INCONCLUSIVE,
+    ExitCode.PASSED,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Targets:
+    """Files that the user names for each form; ``-`` is standard output."""
+
+    json: Path | None = None
+    markdown: Path | None = None
+    junit: Path | None = None
+
+
+class _Several(msgspec.Struct, frozen=True, kw_only=True):
+    schema: str = _SEVERAL
+    verdict: str
+    exit_code: int
+    suites: tuple[Verdict, ...]
+
+
+def worst(verdicts: Sequence[Verdict]) -> ExitCode:
+    """Return the status of several suites together."""
+    codes = {ExitCode(verdict.exit_code) for verdict in verdicts}
+    return next(code for code in _RANK if code in codes)
+
+
+def verdict_file(output: Path, suite: str) -> Path:
+    """Return where ``check`` keeps a suite's verdict."""
+    return output / f"{suite}.verdict.json"
+
+
+def write_beside_run(output: Path, verdict: Verdict) -> tuple[Path, Path]:
+    """Write verdict and report of a suite into the folder of its run; return both paths."""
+    from ci_gate.render.markdown import markdown
+    from ci_gate.render.view import view
+
+    json_path = verdict_file(output, verdict.suite_name)
+    report_path = output / f"{verdict.suite_name}.report.md"
+    write_whole(json_path, verdict.to_json().encode())
+    write_whole(report_path, markdown(view([verdict])).encode())
+    return json_path, report_path
+
+
+def write_targets(targets: Targets, verdicts: Sequence[Verdict]) -> tuple[tuple[str, str], ...]:
+    """Write each form that was asked for.
+
+    Returns
+    -------
+    tuple of (str, str)
+        Kind and place of what was written to files.
+    """
+    written = []
+    for kind, target in (
+        ("json", targets.json),
+        ("markdown", targets.markdown),
+        ("junit", targets.junit),
+    ):
+        if target is None:
+            continue
+        _write(target, _rendered(kind, verdicts))
+        if str(target) != "-":
+            written.append((kind, str(target)))
+    return tuple(written)
+
+
+def _rendered(kind: str, verdicts: Sequence[Verdict]) -> bytes:
+    if kind == "json":
+        return _json(verdicts)
+    if kind == "junit":
+        from ci_gate.render.junit import junit
+
+        return junit(verdicts)
+    from ci_gate.render.markdown import markdown
+    from ci_gate.render.view import view
+
+    return markdown(view(verdicts)).encode()
+
+
+def _json(verdicts: Sequence[Verdict]) -> bytes:
+    if len(verdicts) == 1:
+        return verdicts[0].to_json().encode()
+    code = worst(verdicts)
+    decision = next(v.decision for v in verdicts if v.exit_code == code)
+    several = _Several(verdict=decision, exit_code=code, suites=tuple(verdicts))
+    return msgspec.json.format(msgspec.json.encode(several), indent=1) + b"\n"
+
+
+def _write(target: Path, content: bytes) -> None:
+    if str(target) == "-":
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(target, content)
+
+
+def load_verdicts(path: Path) -> tuple[Verdict, ...]:
+    """Return the verdicts that ``--json`` wrote.
+
+    Raises
+    ------
+    FileFormatError
+        The file is not a verdict of a version that this one reads.
+    """
+    content = read_whole(path)
+    shown = printable(path)
+    try:
+        schema = msgspec.json.decode(content, type=_SchemaOnly).schema
+        if schema == _SEVERAL:
+            return msgspec.json.decode(content, type=_Several).suites
+        if schema == "ci-gate/verdict@1":
+            return (msgspec.json.decode(content, type=Verdict),)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise FileFormatError(f"is not a verdict: {printable(error)}", where=shown) from error
+    raise FileFormatError(
+        f"has schema {printable(schema)!r}, which is not a verdict this version reads",
+        where=shown,
+        hint="Expected ci-gate/verdict@1, as `check --json` writes it.",
+    )
+
+
+class _SchemaOnly(msgspec.Struct):
+    schema: str

@@ -1,0 +1,153 @@
+"""``baseline update``: set the bar from a deep run, or from runs that are given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ci_gate.config import SuiteConfig
+from ci_gate.decision.summary import suite_metrics
+from ci_gate.errors import BaselineError, Problem, UsageError, printable
+from ci_gate.gate.bar import baseline_path
+from ci_gate.gate.measure import RunOptions, Watch, measure, prepare
+from ci_gate.gate.project import Project, Word, open_project, refuse_privileged_event
+from ci_gate.store.baselines import dump_baseline, load_baseline, to_side
+from ci_gate.store.files import write_whole
+from ci_gate.store.pooling import admit, moves_bar, pool
+from ci_gate.store.runs import RunFile, load_run
+
+__all__ = ["UpdateRequest", "Updated", "update"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateRequest:
+    """What ``baseline update`` was asked; None is what the user did not say."""
+
+    runs: tuple[Path, ...]
+    config_path: Path | None
+    suite: str | None
+    output: Path | None
+    run: RunOptions
+    forced: bool
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Updated:
+    """What became of a suite's baseline.
+
+    Attributes
+    ----------
+    suite : str
+    path : Path
+    written : bool
+        False where the runs changed neither an outcome nor a digest.
+    runs : int
+        Runs over the seeds that the baseline has now.
+    tasks : int
+    baseline, candidate : mapping of str to float or None
+        Suite metrics before (empty where there was none) and now.
+    accepted : tuple of Problem
+        Why it would have been refused, had it not been forced.
+    """
+
+    suite: str
+    path: Path
+    written: bool
+    runs: int
+    tasks: int
+    baseline: Mapping[str, float | None]
+    candidate: Mapping[str, float | None]
+    accepted: tuple[Problem, ...]
+
+
+def update(request: UpdateRequest, watch: Watch) -> tuple[Updated, ...]:
+    """Set the bar of every suite that was asked for.
+
+    The working tree's configuration counts: this moves the bar, it does not judge by it.
+
+    Raises
+    ------
+    BaselineError
+        A baseline that cannot serve was not forced; no file is changed.
+    GateError
+        As for ``check``.
+    """
+    refuse_privileged_event(request.environment)
+    project = open_project(
+        request.config_path,
+        output=request.output,
+        baseline_ref=None,
+        word=Word.OWN,
+        environment=request.environment,
+    )
+    if request.run.task_filter is not None:
+        raise UsageError(
+            "a baseline of a part of the suite cannot be kept",
+            where="--task",
+            hint="Leave it out: the whole suite is the bar.",
+        )
+    if request.runs:
+        return (_from_files(project, request),)
+    suites = project.suites(request.suite)
+    return tuple(_from_deep_run(project, suite, request, watch) for suite in suites)
+
+
+def _from_files(project: Project, request: UpdateRequest) -> Updated:
+    runs = [load_run(path) for path in request.runs]
+    name = request.suite or runs[0].header.suite
+    for run in runs:
+        if run.header.suite != name:
+            raise BaselineError(
+                f"is a run of suite {printable(run.header.suite)!r}, not of {printable(name)!r}",
+                where=run.name,
+                hint="Give runs of one suite.",
+            )
+    return _kept(project, project.config.suite(name), runs, request)
+
+
+def _from_deep_run(
+    project: Project, suite: SuiteConfig, request: UpdateRequest, watch: Watch
+) -> Updated:
+    # Further runs of a deterministic suite would be copies; `prepare` asks for those of the proof.
+    repeats = 1 if suite.deterministic else project.config.baseline.repeats
+    # Apart from the run that `check` keeps, which a deep run must not replace.
+    folder = project.output / "deep"
+    prepared = prepare(project, suite, request.run, repeats=repeats, bar=None, folder=folder)
+    measured = measure(project, prepared, request.run, watch)
+    return _kept(project, suite, [measured.run], request)
+
+
+def _kept(
+    project: Project, suite: SuiteConfig, runs: list[RunFile], request: UpdateRequest
+) -> Updated:
+    path = baseline_path(project, suite.name)
+    before = load_baseline(path) if path.exists() else None
+    after = pool(before, runs, forced=request.forced)
+    policy = project.config.policy_of(suite)
+    # Single flips judge a deterministic suite, so one trial of a task can serve.
+    ks = () if policy.deterministic else policy.ks
+    problems = admit(after, ks=ks, max_errored_rate=policy.max_errored_rate, runs=runs)
+    if problems and not request.forced:
+        raise _refused(problems)
+    written = moves_bar(before, after)
+    if written:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, dump_baseline(after))
+    return Updated(
+        suite=suite.name,
+        path=path,
+        written=written,
+        runs=len(after.runs),
+        tasks=len(after.tasks),
+        baseline={} if before is None else suite_metrics(to_side(before), policy.ks),
+        candidate=suite_metrics(to_side(after), policy.ks),
+        accepted=tuple(problems),
+    )
+
+
+def _refused(problems: list[Problem]) -> UsageError:
+    last = problems[-1]
+    hint = f"{last.hint} --force keeps it all the same and records that.".strip()
+    return BaselineError.of([*problems[:-1], Problem(what=last.what, where=last.where, hint=hint)])
