@@ -8,13 +8,14 @@ alone and do nothing but the work itself.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -206,6 +207,25 @@ def _round_trip(worker: subprocess.Popen[str], number: int) -> None:
     json.loads(worker.stdout.readline())
 
 
+def pool_floor(count: int, jobs: int, wait_s: float) -> Callable[[], float]:
+    """Return what measures bare pullers of one event loop that wait and do nothing else."""
+
+    async def pull(numbers: Iterator[int]) -> None:
+        for _ in numbers:
+            await asyncio.sleep(wait_s)
+
+    async def pool() -> None:
+        numbers = iter(range(count))
+        await asyncio.gather(*(pull(numbers) for _ in range(jobs)))
+
+    def measure() -> float:
+        start = time.perf_counter()
+        asyncio.run(pool())
+        return time.perf_counter() - start
+
+    return measure
+
+
 def spawn_floor(program: Path) -> Callable[[], float]:
     """Return what measures bare executions of a program from as many threads."""
 
@@ -268,6 +288,7 @@ def report(found: dict[str, list[float]]) -> None:
     for name, ideal_s, limit in (
         ("64 at a time x 100 ms", 0.1 * 640 / 64, ">= 0.97"),
         ("1000 at a time x 10 ms, inline", 0.01 * 10000 / 1000, ">= 0.75"),
+        ("floor: 1000 bare pullers x 10 ms", 0.01 * 10000 / 1000, ""),
     ):
         print(f"{name:<42} {ideal_s / best[name]:8.3f} of the ideal makespan  {limit}")
 
@@ -293,6 +314,7 @@ def main() -> None:
                 "floor: python": spawn_floor(python),
                 "command: python": command_run(folder, str(python)),
                 "64 at a time x 100 ms": python_run(folder, "wait_100ms", 640, 64, "inline"),
+                "floor: 1000 bare pullers x 10 ms": pool_floor(10000, 1000, 0.01),
                 "1000 at a time x 10 ms, inline": python_run(
                     folder, "wait_10ms", 10000, 1000, "inline"
                 ),

@@ -879,11 +879,11 @@ def _chain(error: BaseException | None) -> list[BaseException]:
 
 
 def _trace_of(error: BaseException) -> str:
-    """Return the end of the trace without the worker's own frames; "" for a bad result."""
+    """Return the end of the trace from the agent's first frame on; "" where it has none."""
     import traceback
 
     frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_code.co_filename == _OWN_FILE:
+    while frames is not None and _is_machinery(frames.tb_frame.f_code.co_filename):
         frames = frames.tb_next
     if frames is None:
         return ""
@@ -892,6 +892,10 @@ def _trace_of(error: BaseException) -> str:
         return "".join(lines)[-_MAX_TRACE_CHARS:]
     except Exception:  # noqa: BLE001 - a hostile exception must not end the worker
         return ""
+
+
+def _is_machinery(path: str) -> bool:
+    return path in (_OWN_FILE, importlib.__file__) or path.startswith("<frozen importlib")
 
 
 _OWN_FILE = _trace_of.__code__.co_filename
@@ -1237,4 +1241,6 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    _arguments = sys.argv[1:]
+    del sys.argv[1:]  # they are not the agent's
+    main(_arguments)

@@ -17,6 +17,7 @@ from ci_gate.agents.processes import Nursery, clean_environment, described_exit
 from tests.agents.test_failures import gone
 
 T = TypeVar("T")
+PATH = {b"PATH": os.environb[b"PATH"]}
 
 
 def within(run: Callable[[Nursery], Awaitable[T]]) -> T:
@@ -45,9 +46,7 @@ def test_the_end_of_a_process_is_seen(
 
     async def run(nursery: Nursery) -> list[int]:
         children = [
-            nursery.spawn(
-                ["/bin/sh", "-c", f"exit {n}"], cwd="/", environment={b"PATH": os.environb[b"PATH"]}
-            )
+            nursery.spawn(["/bin/sh", "-c", f"exit {n}"], cwd="/", environment=PATH)
             for n in range(5)
         ]
         return [await asyncio.wait_for(child.wait(), 10) for child in children]
@@ -63,7 +62,7 @@ def test_a_group_dies_with_its_leader() -> None:
         child = nursery.spawn(
             ["/bin/sh", "-c", "sleep 300 & echo $!"],
             cwd="/",
-            environment={b"PATH": os.environb[b"PATH"]},
+            environment=PATH,
             stdout=writing,
         )
         os.close(writing)
@@ -85,7 +84,7 @@ def test_orphans_are_found_by_their_mark_and_strangers_left_alone() -> None:
         child = nursery.spawn(
             ["/bin/sh", "-c", script],
             cwd="/",
-            environment={b"PATH": os.environb[b"PATH"]},
+            environment=PATH,
             stdout=writing,
         )
         os.close(writing)
@@ -128,7 +127,7 @@ while time.monotonic() < end:
         child = nursery.spawn(
             [sys.executable, "-c", bomb, str(pids)],
             cwd=str(tmp_path),
-            environment={b"PATH": os.environb[b"PATH"]},
+            environment=PATH,
         )
         while not pids.exists() or pids.read_text().count("\n") < 30:
             await asyncio.sleep(0.02)
@@ -144,9 +143,7 @@ def test_closing_kills_what_is_running() -> None:
     """A nursery that is closed leaves no process, and closing again does nothing."""
 
     async def run(nursery: Nursery) -> int:
-        child = nursery.spawn(
-            ["/bin/sleep", "300"], cwd="/", environment={b"PATH": os.environb[b"PATH"]}
-        )
+        child = nursery.spawn(["/bin/sleep", "300"], cwd="/", environment=PATH)
         start_s = time.monotonic()
         await nursery.close()
         assert time.monotonic() - start_s < 5

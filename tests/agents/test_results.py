@@ -20,7 +20,7 @@ KEYS = st.sampled_from(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(JSON | st.dictionaries(KEYS, JSON))
 def test_any_json_is_a_trajectory_or_garbage(result: Any) -> None:
     """No JSON value ends in anything but a trajectory or ``GarbageError``."""

@@ -48,6 +48,18 @@ def test_an_agent_that_does_not_load_is_refused(
     assert str(tmp_path) in problem.hint
 
 
+@pytest.mark.parametrize("reference", ["nowhere:run", "desk:nothing", "desk.deeper:run"])
+def test_a_wrong_name_is_said_without_a_trace(tmp_path: Path, reference: str) -> None:
+    """Where no line of the agent's was run there is no trace to read."""
+    Desk(tmp_path, "def run(task, env): pass\n")
+    spec = AgentSpec(
+        python=reference, protocol="python", root=str(tmp_path), interpreter=sys.executable
+    )
+    with pytest.raises(AgentSetupError, match=reference) as caught:
+        run_one(PythonAgent(spec))
+    assert "Traceback" not in str(caught.value)
+
+
 def test_the_output_of_a_failed_load_is_shown(tmp_path: Path) -> None:
     """What the agent printed and its trace are in the message, as safe lines."""
     source = "print('api key missing\\x1b[2J', flush=True)\nraise RuntimeError('no key')\n"
@@ -114,10 +126,10 @@ def test_the_root_comes_first_and_modules_of_the_package_do_not_shadow(tmp_path:
         """
 import sys, capture
 def run(task, env):
-    return f"{capture.name} {sys.path[0]} {'ci_gate' in sys.modules}"
+    return f"{capture.name} {sys.path[0]} {'ci_gate' in sys.modules} {sys.argv[1:]}"
 """,
     )
-    assert run_one(desk.python()).answer == f"mine {tmp_path.resolve()} False"
+    assert run_one(desk.python()).answer == f"mine {tmp_path.resolve()} False []"
 
 
 def test_a_module_in_a_package_below_the_root_is_found(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_gate.engine.real_clock import RealClock
@@ -143,6 +143,7 @@ def test_a_failure_is_never_tried_again() -> None:
     assert (result.failed, result.retried) == (4, 0)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.sampled_from(["+", "-", "!", "!+", "!!-", "!!!", "!!!+"]), min_size=1, max_size=8),
     st.integers(1, 5),
