@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ci_gate.cli.options import project_options, run_options
+from ci_gate.cli.options import output_option, project_options, run_options
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -32,6 +32,7 @@ Example:
 )
 @click.argument("runs", nargs=-1, type=_FILE)
 @project_options
+@output_option
 @run_options
 @click.option("--force", "forced", is_flag=True, help="Keep one that cannot serve; recorded.")
 @click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")
@@ -84,9 +85,7 @@ Example:
 )
 @click.argument("target", required=False)
 @project_options
-def show(
-    target: str | None, config_path: Path | None, suite: str | None, output: Path | None
-) -> None:
+def show(target: str | None, config_path: Path | None, suite: str | None) -> None:
     """Print the baseline of the working tree, or of TARGET: a file, commit or ref."""
     from ci_gate.cli.show import show_baselines
     from ci_gate.gate.baseline_views import BaselineRequest
@@ -109,7 +108,6 @@ def diff(
     candidate: str | None,
     config_path: Path | None,
     suite: str | None,
-    output: Path | None,
 ) -> None:
     """Print what differs between two files, commits or refs, task by task.
 
@@ -130,7 +128,7 @@ Example:
 """
 )
 @project_options
-def history(config_path: Path | None, suite: str | None, output: Path | None) -> None:
+def history(config_path: Path | None, suite: str | None) -> None:
     """Print pass^1 and pass^8 over the commits that touched the baseline."""
     from ci_gate.cli.show import show_history
     from ci_gate.gate.baseline_views import BaselineRequest, past

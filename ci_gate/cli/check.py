@@ -7,7 +7,13 @@ from pathlib import Path
 
 import click
 
-from ci_gate.cli.options import baseline_options, project_options, report_options, run_options
+from ci_gate.cli.options import (
+    baseline_options,
+    output_option,
+    project_options,
+    report_options,
+    run_options,
+)
 
 
 @click.command(
@@ -18,6 +24,7 @@ Example:
 """,
 )
 @project_options
+@output_option
 @baseline_options
 @run_options
 @report_options

@@ -26,7 +26,6 @@ def command(
     files: tuple[Path, ...],
     config_path: Path | None,
     suite: str | None,
-    output: Path | None,
     baseline_file: Path | None,
     baseline_ref: str | None,
     task_filter: str | None,

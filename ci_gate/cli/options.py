@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["baseline_options", "project_options", "report_options", "run_options"]
+__all__ = ["baseline_options", "output_option", "project_options", "report_options", "run_options"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -22,7 +22,7 @@ def _apply(function: _Function, *options: Callable[[_Function], _Function]) -> _
 
 
 def project_options(function: _Function) -> _Function:
-    """Add ``--config``, ``--suite`` and ``--output``."""
+    """Add ``--config`` and ``--suite``."""
     return _apply(
         function,
         click.option(
@@ -33,6 +33,13 @@ def project_options(function: _Function) -> _Function:
             help="Configuration file.  [default: ci-gate.toml here or in a folder above]",
         ),
         click.option("--suite", help="Only this suite.  [default: all of the configuration]"),
+    )
+
+
+def output_option(function: _Function) -> _Function:
+    """Add ``--output``."""
+    return _apply(
+        function,
         click.option(
             "--output",
             "-o",

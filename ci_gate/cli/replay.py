@@ -25,7 +25,6 @@ def command(
     task: str,
     config_path: Path | None,
     suite: str | None,
-    output: Path | None,
     trial: int,
     repeat: int,
 ) -> int:
@@ -40,7 +39,6 @@ def command(
         ReplayRequest(
             config_path=config_path,
             suite=suite,
-            output=output,
             task=task,
             trial=trial,
             repeat=repeat,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ci_gate.cli.options import project_options, run_options
+from ci_gate.cli.options import output_option, project_options, run_options
 
 
 @click.command(
@@ -18,6 +18,7 @@ Example:
 """,
 )
 @project_options
+@output_option
 @run_options
 @click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")
 def command(

@@ -36,11 +36,11 @@ _DOCUMENTS = ("docs/**", "README*", "CHANGELOG*", "LICENSE*", ".github/**")
 _Matcher = Callable[[Path], bool]
 
 
-def agent_ref(repository: Repository | None, config: Config) -> AgentRef:
+def agent_ref(repository: Repository | None, config: Config, *, output: Path) -> AgentRef:
     """Return the agent of a configuration.
 
     Without ``[agent] files`` these are the tracked files under its root, without the
-    configuration, task files, baselines and documents.
+    configuration, task files, baselines, documents and what the gate writes into ``output``.
     """
     below = [
         Path(config.name).name,
@@ -53,7 +53,7 @@ def agent_ref(repository: Repository | None, config: Config) -> AgentRef:
         Path(config.agent.root),
         name=agent_name(config.agent),
         globs=config.agent.files,
-        exclude=[(config.root, glob) for glob in below],
+        exclude=[*((config.root, glob) for glob in below), (str(output.resolve()), "**")],
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -51,6 +52,7 @@ def judge(
         unchanged_agent=unchanged_agent,
         policy_digest=policy_digest(policy),
         provenance=_provenance(project, bar, candidate),
+        replay_command=_replay_command(project, suite),
         warnings=(*warnings, *_remarks(project, bar, candidate)),
     )
     return decide(compare(bar.side, candidate, policy, circumstances), policy, circumstances)
@@ -66,6 +68,16 @@ def judge_without_project(
         provenance={"baseline": {"origin": origin}, "policy": "defaults"},
     )
     return decide(compare(baseline, candidate, policy, circumstances), policy, circumstances)
+
+
+def _replay_command(project: Project, suite: SuiteConfig) -> str:
+    """Return the command that finds this task again: ids need not differ between suites."""
+    command = "ci-gate replay {task} --trial {trial}"
+    if len(project.config.suites) > 1:
+        command += f" --suite {shlex.quote(suite.name)}"
+    if project.named_config is not None:
+        command += f" --config {shlex.quote(str(project.named_config))}"
+    return command
 
 
 def _provenance(project: Project, bar: Bar, candidate: Side) -> Mapping[str, Any]:

@@ -143,7 +143,7 @@ def prepare(
     )
     policy = project.config.policy_of(suite_config)
     repeats = repeats_needed(policy, repeats)
-    check_depth(suite, policy.ks, repeats=repeats, deterministic=policy.deterministic)
+    check_depth(suite, policy.ks, deterministic=policy.deterministic)
     return Prepared(
         suite=suite,
         header=_header(project, suite, suite_config, policy, repeats, bar, options),
@@ -173,7 +173,7 @@ def _header(
         baseline_digest=None if bar is None or bar.side is None else bar.side.digest,
         policy_digest=policy_digest(policy),
         errors=policy.errors,
-        agent=agent_ref(repository, config),
+        agent=agent_ref(repository, config, output=project.output),
         commit=None if repository is None else gitbase.head_commit(repository),
         created=RealClock().utc(),
         faults_digest=_faults_digest(config),
@@ -256,11 +256,10 @@ def measure(project: Project, prepared: Prepared, options: RunOptions, watch: Wa
 
 
 def _shield_output(project: Project) -> None:
-    """Keep the folder of results out of git, whatever the repository ignores."""
-    marker = project.output / ".gitignore"
-    if not marker.exists():
-        project.output.mkdir(parents=True, exist_ok=True)
-        write_whole(marker, _IGNORE_ALL)
+    """Keep a folder of results that is made here out of git, whatever the repository ignores."""
+    if not project.output.exists():
+        project.output.mkdir(parents=True)
+        write_whole(project.output / ".gitignore", _IGNORE_ALL)
 
 
 def _execution(project: Project, prepared: Prepared, options: RunOptions) -> Execution:

@@ -73,24 +73,25 @@ def rounds_of(trials: Iterable[PlannedTrial]) -> list[Round]:
     return sorted({(trial.repeat, trial.trial) for trial in trials})
 
 
-def check_depth(suite: Suite, ks: tuple[int, ...], *, repeats: int, deterministic: bool) -> None:
-    """Refuse a plan in which a task cannot have the k trials that a metric needs.
+def check_depth(suite: Suite, ks: tuple[int, ...], *, deterministic: bool) -> None:
+    """Refuse a plan in which a task does not have the k seeds that a metric needs.
 
-    A deterministic suite is judged by flips and may have fewer.
+    Repeats do not count: they are no further seeds, and a check has one run. A deterministic suite
+    is judged by flips and may have fewer.
 
     Raises
     ------
     UsageError
-        Some task's trials over all repeats are fewer than the largest k.
+        Some task's trials are fewer than the largest k.
     """
     k = max(ks)
-    short = [t for t in suite.tasks if suite.trials_of(t) * repeats < k]
+    short = [task for task in suite.tasks if suite.trials_of(task) < k]
     if deterministic or not short:
         return
     raise UsageError.of(
         Problem(
-            what=f"task {printable(task.id)!r} has {suite.trials_of(task) * repeats} trials and "
-            f"the metric pass^{k} needs {k}",
+            what=f"task {printable(task.id)!r} has {suite.trials_of(task)} trials and the metric "
+            f"pass^{k} needs {k}",
             where=task.source,
             hint=f"Raise its trials, or leave pass^{k} out of [gate] metrics.",
         )

@@ -51,6 +51,8 @@ class Project:
     ----------
     path : Path
         The configuration file.
+    named_config : Path or None
+        The same as the user named it; None where it was found.
     root : Path
         Its folder; tasks and baselines are relative to it.
     config : Config
@@ -71,6 +73,7 @@ class Project:
     """
 
     path: Path
+    named_config: Path | None
     root: Path
     config: Config
     head: Config
@@ -157,14 +160,15 @@ def open_project(
     # Where git is not installed there is no repository; a base that CI names is missed by name.
     repository = gitbase.find_repository(root) if shutil.which("git") else None
     base = _base(repository, word, baseline_ref, environment)
-    path = root / found.name
-    before = _base_config(repository, base, path, found.name)
+    in_tree = root / found.name
+    before = _base_config(repository, base, in_tree, found.name)
     labelled = base.kind == "pull-request" and _is_set(environment, "CI_GATE_LABELLED")
     held = () if before is None else _with_baseline(repository, base, before, root)
     own = labelled or (base.kind == "merge-base" and not held)
     bound = None if own else before
     return Project(
         path=found,
+        named_config=path,
         root=root,
         config=head if bound is None else configuration.merge_from_base(head, bound, held=held),
         head=head,

@@ -35,7 +35,6 @@ class ReplayRequest:
 
     config_path: Path | None
     suite: str | None
-    output: Path | None
     task: str
     trial: int
     repeat: int
@@ -95,7 +94,7 @@ def replay(request: ReplayRequest) -> Replayed:
     """
     project = open_project(
         request.config_path,
-        output=request.output,
+        output=None,
         baseline_ref=None,
         word=Word.OWN,
         environment=request.environment,

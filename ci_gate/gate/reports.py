@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from ci_gate.errors import FileFormatError, printable
-from ci_gate.model.verdict import ExitCode, Verdict
+from ci_gate.model.verdict import Decision, ExitCode, Verdict
 from ci_gate.store.files import read_whole, write_whole
 
 __all__ = [
@@ -32,6 +32,7 @@ _RANK = (
     ExitCode.INCONCLUSIVE,
     ExitCode.PASSED,
 )
+_WORST_FIRST = (Decision.REGRESSED, Decision.INCONCLUSIVE, Decision.PASSED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +46,7 @@ class Targets:
 
 class _Several(msgspec.Struct, frozen=True, kw_only=True):
     schema: str = _SEVERAL
-    verdict: str
+    verdict: Decision
     exit_code: int
     suites: tuple[Verdict, ...]
 
@@ -111,10 +112,15 @@ def _rendered(kind: str, verdicts: Sequence[Verdict]) -> bytes:
 def _json(verdicts: Sequence[Verdict]) -> bytes:
     if len(verdicts) == 1:
         return verdicts[0].to_json().encode()
-    code = worst(verdicts)
-    decision = next(v.decision for v in verdicts if v.exit_code == code)
-    several = _Several(verdict=decision, exit_code=code, suites=tuple(verdicts))
+    several = _Several(
+        verdict=_worst_decision(verdicts), exit_code=worst(verdicts), suites=tuple(verdicts)
+    )
     return msgspec.json.format(msgspec.json.encode(several), indent=1) + b"\n"
+
+
+def _worst_decision(verdicts: Sequence[Verdict]) -> Decision:
+    found = {verdict.decision for verdict in verdicts}
+    return next(one for one in _WORST_FIRST if one in found)
 
 
 def _write(target: Path, content: bytes) -> None:

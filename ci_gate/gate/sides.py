@@ -28,9 +28,13 @@ def load_side(path: Path) -> Side:
 
 
 def restricted(side: _MaybeSide, pattern: str | None) -> _MaybeSide:
-    """Return a side with only the tasks whose id matches a glob; None keeps all."""
+    """Return a side with only the tasks whose id matches a glob; None keeps all.
+
+    A filter that the side was made with stays in force and is named before this one.
+    """
     if pattern is None or side is None:
         return side
     tasks = {name: task for name, task in side.tasks.items() if fnmatchcase(name, pattern)}
     planned = {name: count for name, count in side.planned.items() if name in tasks}
-    return msgspec.structs.replace(side, tasks=tasks, planned=planned, task_filter=pattern)
+    both = pattern if side.task_filter is None else f"{side.task_filter} && {pattern}"
+    return msgspec.structs.replace(side, tasks=tasks, planned=planned, task_filter=both)

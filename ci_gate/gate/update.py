@@ -10,6 +10,7 @@ from ci_gate.config import SuiteConfig
 from ci_gate.decision.summary import suite_metrics
 from ci_gate.errors import BaselineError, Problem, UsageError, printable
 from ci_gate.gate.bar import baseline_path
+from ci_gate.gate.determinism import require_determinism
 from ci_gate.gate.measure import RunOptions, Watch, measure, prepare
 from ci_gate.gate.project import Project, Word, open_project, refuse_privileged_event
 from ci_gate.store.baselines import dump_baseline, load_baseline, to_side
@@ -89,9 +90,18 @@ def update(request: UpdateRequest, watch: Watch) -> tuple[Updated, ...]:
             hint="Leave it out: the whole suite is the bar.",
         )
     if request.runs:
+        _refuse_run_options(request.run)
         return (_from_files(project, request),)
     suites = project.suites(request.suite)
     return tuple(_from_deep_run(project, suite, request, watch) for suite in suites)
+
+
+def _refuse_run_options(options: RunOptions) -> None:
+    if options != RunOptions():
+        raise UsageError(
+            "--trials, --jobs, --resume and --fresh say how to run, and runs were given",
+            hint="Leave them out, or leave the runs out.",
+        )
 
 
 def _from_files(project: Project, request: UpdateRequest) -> Updated:
@@ -104,7 +114,10 @@ def _from_files(project: Project, request: UpdateRequest) -> Updated:
                 where=run.name,
                 hint="Give runs of one suite.",
             )
-    return _kept(project, project.config.suite(name), runs, request)
+    suite = project.config.suite(name)
+    for run in runs:
+        require_determinism(run, project.config.policy_of(suite))
+    return _kept(project, suite, runs, request)
 
 
 def _from_deep_run(

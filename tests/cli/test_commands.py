@@ -196,3 +196,101 @@ def test_an_unknown_verb_is_a_usage_error(place):
 
     assert ended.status == 2
     assert "chekc" in ended.err
+
+
+def test_the_replay_command_finds_the_right_suite(gated):
+    """Two suites may have tasks of one id; the printed command repeats the one that is meant."""
+    gated.git("switch", "--quiet", "main")
+    gated.replace(
+        "ci-gate.toml",
+        "[agent]\n",
+        '[[suite]]\nname = "second"\ntasks = ["evals/*.toml"]\nseed = "0x77"\n\n[agent]\n',
+    )
+    gated.gate("baseline", "update", "--quiet")
+    gated.commit()
+    gated.replace("evals/toy_agent.py", "SLIP = 0.05", "SLIP = 0.9")
+
+    ended = gated.gate("check", "--json", "-", "--config", "ci-gate.toml")
+
+    second = next(one for one in json.loads(ended.out)["suites"] if one["suite_name"] == "second")
+    replay = next(task["replay"][0] for task in second["tasks"] if task["replay"])
+    again = gated.gate(*replay["command"].split()[1:])
+    assert "--suite second --config ci-gate.toml" in replay["command"]
+    assert replay["seed"] in again.out
+    assert again.status == 1
+
+
+def test_given_runs_are_held_to_their_word_as_well(repository):
+    """``baseline update RUN`` refuses a run in which repeats of a seed differ."""
+    repository.replace("ci-gate.toml", "# deterministic = false", "deterministic = true")
+    lines = [
+        {"schema": "ci-gate/run@1", "suite": "example"},
+        {"task": "greeting", "trial": 0, "status": "passed", "repeat": 0},
+        {"task": "greeting", "trial": 0, "status": "failed", "repeat": 1},
+    ]
+    write_run(repository.path / "r.run.jsonl", lines)
+
+    ended = repository.gate("baseline", "update", "r.run.jsonl")
+
+    assert ended.status == 2
+    assert "deterministic = true" in ended.err
+    assert not (repository.path / "baselines").exists()
+
+
+def test_a_folder_that_exists_is_not_hidden_from_git(repository):
+    """Only a folder made for results ignores itself; ``--output .`` hides nobody's files."""
+    repository.gate("run", "--quiet", "--output", ".")
+
+    assert not (repository.path / ".gitignore").exists()
+
+
+def test_results_are_no_part_of_the_agent(place):
+    """Without git every file counts as the agent's, but not what the gate writes itself."""
+    place.gate("init")
+    place.gate("run", "--quiet", "--output", "evals/out")
+    path = place.path / "evals/out/example.run.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:5]))
+
+    resumed = place.gate("run", "--resume", "--quiet", "--output", "evals/out")
+
+    assert resumed.status == 0, resumed.err
+
+
+def test_options_of_a_run_do_not_go_with_given_runs(repository):
+    """An option that would be ignored is refused."""
+    write_run(repository.path / "r.run.jsonl", MINIMAL)
+
+    ended = repository.gate("baseline", "update", "r.run.jsonl", "--trials", "8")
+
+    assert ended.status == 2
+    assert "--trials" in ended.err
+
+
+def test_a_bar_that_no_check_could_use_is_not_set(repository):
+    """Repeats are no further seeds: what ``check`` refuses, ``baseline update`` refuses."""
+    repository.replace("evals/example.toml", 'id = "sum"', 'id = "sum"\ntrials = 2')
+
+    update = repository.gate("baseline", "update", "--quiet")
+    check = repository.gate("check", "--quiet")
+
+    assert (update.status, check.status) == (2, 2)
+    assert "task 'sum' has 2 trials" in update.err
+
+
+def test_several_suites_have_the_worst_verdict_in_advisory_mode_too(gated):
+    """The status is 0 for both; the verdict of the file is still the worst."""
+    gated.git("switch", "--quiet", "main")
+    gated.replace("ci-gate.toml", "# [gate]", '[gate]\nmode = "advisory"')
+    gated.replace(
+        "ci-gate.toml",
+        "[[suite]]",
+        '[[suite]]\nname = "another"\ntasks = ["evals/*.toml"]\n\n[[suite]]',
+    )
+    gated.commit()
+    gated.replace("evals/toy_agent.py", "SLIP = 0.05", "SLIP = 0.9")
+
+    ended = gated.gate("check", "--json", "-", "--quiet")
+
+    several = json.loads(ended.out)
+    assert (ended.status, several["exit_code"]) == (0, 0)
+    assert several["verdict"] == "regressed"

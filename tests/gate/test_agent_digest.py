@@ -42,7 +42,8 @@ def written(folder: Path, files: dict[str, str] = FILES) -> Path:
 
 def ref_of(folder: Path) -> AgentRef:
     """Return the agent of the configuration in a folder."""
-    return agent_ref(find_repository(folder), config.load(folder / "ci-gate.toml"))
+    loaded = config.load(folder / "ci-gate.toml")
+    return agent_ref(find_repository(folder), loaded, output=folder / ".ci-gate")
 
 
 PARTS = ("desk.py", "prompts/system.md", "evals/agent_part.py")

@@ -63,14 +63,12 @@ def test_a_glob_without_a_match_is_a_usage_error():
 def test_too_few_trials_for_k_name_the_task():
     """pass^k is undefined below k trials, so the plan is refused."""
     with pytest.raises(UsageError, match=r"t\.toml:1: task 'a' has 2 trials .* pass\^8 needs 8"):
-        check_depth(_suite(_task("a")), (1, 8), repeats=1, deterministic=False)
+        check_depth(_suite(_task("a")), (1, 8), deterministic=False)
 
 
-@pytest.mark.parametrize(
-    ("trials", "repeats", "deterministic"), [(8, 1, False), (2, 4, False), (1, 1, True)]
-)
-def test_enough_trials_or_a_deterministic_suite_pass(trials, repeats, deterministic):
-    """Enough trials may come from repeats; flips need one."""
+@pytest.mark.parametrize(("trials", "deterministic"), [(8, False), (9, False), (1, True)])
+def test_enough_trials_or_a_deterministic_suite_pass(trials, deterministic):
+    """Trials are seeds; for flips one is enough."""
     suite = with_trials(_suite(_task("a")), trials)
 
-    check_depth(suite, (1, 8), repeats=repeats, deterministic=deterministic)
+    check_depth(suite, (1, 8), deterministic=deterministic)
