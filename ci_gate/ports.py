@@ -25,6 +25,7 @@ __all__ = [
     "SandboxFactory",
     "TrialErrored",
     "TrialLost",
+    "TrialRunner",
     "TrialSandbox",
 ]
 
@@ -35,7 +36,7 @@ class TrialErrored(Exception):
     Parameters
     ----------
     reason : str
-        One line for the trial's record, such as ``contaminated: ...``.
+        One line for the trial's record; what it says changes nothing.
     """
 
     def __init__(self, reason: str) -> None:
@@ -103,11 +104,8 @@ class SandboxFactory(Protocol):
         """Return a fresh world in its known state."""
 
 
-class Agent(Protocol):
-    """The agent under test behind any protocol."""
-
-    async def start(self) -> None:
-        """Prepare; raises AgentSetupError where the agent cannot be started at all."""
+class TrialRunner(Protocol):
+    """Runs trials of an agent that somebody else has started and will close."""
 
     async def run(self, trial: PlannedTrial, sandbox: TrialSandbox) -> Trajectory:
         """Run one trial. The agent's failures are in the result; this never raises for them.
@@ -115,6 +113,13 @@ class Agent(Protocol):
         Raises ``TrialLost`` where the trial must be run again, ``TrialErrored`` where the
         environment was at fault and there is no trajectory.
         """
+
+
+class Agent(TrialRunner, Protocol):
+    """The agent under test behind any protocol."""
+
+    async def start(self) -> None:
+        """Prepare; raises AgentSetupError where the agent cannot be started at all."""
 
     async def close(self) -> None:
         """End every process that was started; safe to call twice."""
@@ -130,10 +135,10 @@ class Grader(Protocol):
 
 
 class OutcomeSink(Protocol):
-    """Where finished trials go; a record is durable before ``append`` returns."""
+    """Where attempts go that ended; a record is durable before ``append`` returns."""
 
     def append(self, record: TrialRecord) -> None:
-        """Keep a finished trial."""
+        """Keep an attempt; it supersedes what was kept of the same trial before."""
 
 
 class ProgressSink(Protocol):

@@ -1,11 +1,15 @@
 """How outcomes count: which trials are judged, which errored, which never ran.
 
-Decides what an errored trial counts as; knows one side at a time and no statistics.
+Decides what an errored trial counts as; knows one side at a time and no statistics. Who is at fault
+it takes from the causes that the harness recorded, never from the text of a reason, which may be
+the agent's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection
+
+import msgspec
 
 from ci_gate.model.policy import Policy
 from ci_gate.model.run import (
@@ -18,6 +22,7 @@ from ci_gate.model.run import (
     SideTask,
     StopReason,
 )
+from ci_gate.model.trial import Cause
 from ci_gate.model.verdict import Counts, TrialTotals
 
 __all__ = [
@@ -27,10 +32,12 @@ __all__ = [
     "counts_of",
     "error_reasons",
     "errors_in_effect",
+    "first_runs",
     "grader_errors",
     "scores_of",
     "stopped_early",
     "totals_of",
+    "without",
 ]
 
 Scores = tuple[tuple[int | None, ...], ...]
@@ -49,6 +56,37 @@ def errors_in_effect(baseline: Side | None, candidate: Side, policy: Policy) -> 
     if baseline is not None and baseline.errors != candidate.errors:
         return candidate.errors
     return "fail" if "fail" in (policy.errors, candidate.errors) else "exclude"
+
+
+def first_runs(side: Side, errors: ErrorPolicy) -> Side:
+    """Return a side with the first judged run of each task over the seeds alone.
+
+    Of an agent that is a function of its seed every further run is a copy, and no evidence.
+    """
+    tasks = {
+        task_id: task.only_run(_first_judged_run(task, errors))
+        for task_id, task in side.tasks.items()
+    }
+    planned = {
+        task_id: min(trials, len(tasks[task_id].outcomes[0])) if task_id in tasks else trials
+        for task_id, trials in side.planned.items()
+    }
+    return msgspec.structs.replace(side, tasks=tasks, planned=planned)
+
+
+def _first_judged_run(task: SideTask, errors: ErrorPolicy) -> int:
+    judged = (run for run, scores in enumerate(scores_of(task, errors)) if {0, 1} & {*scores})
+    return next(judged, 0)
+
+
+def without(side: Side, task_ids: Collection[str]) -> Side:
+    """Return a side that has and planned everything but these tasks."""
+    held = set(task_ids)
+    return msgspec.structs.replace(
+        side,
+        tasks={task_id: task for task_id, task in side.tasks.items() if task_id not in held},
+        planned={task_id: n for task_id, n in side.planned.items() if task_id not in held},
+    )
 
 
 def scores_of(task: SideTask, errors: ErrorPolicy) -> Scores:
@@ -89,29 +127,25 @@ def stopped_early(side: Side) -> bool:
 
 
 def contaminated_tasks(side: Side) -> tuple[str, ...]:
-    """Return the tasks with an errored trial whose world did not start in its known state."""
+    """Return the tasks, sorted, with a trial whose world did not start in its known state."""
     return tuple(
         task_id
-        for task_id, task in side.tasks.items()
-        if any(why.startswith("contaminated") for why in _reasons(task, ERRORED))
+        for task_id, task in sorted(side.tasks.items())
+        if Cause.CONTAMINATED in task.causes.values()
     )
 
 
 def grader_errors(side: Side) -> int:
-    """Return how many trials failed because a grader raised."""
-    return sum(
-        why.startswith("grader-error")
-        for task in side.tasks.values()
-        for why in _reasons(task, FAILED)
-    )
+    """Return how many trials failed because a grader raised, and for no other reason."""
+    causes = (cause for task in side.tasks.values() for cause in task.causes.values())
+    return sum(cause is Cause.GRADER_ERROR for cause in causes)
 
 
 def error_reasons(task: SideTask) -> tuple[str, ...]:
     """Return the different reasons for which trials of a task errored, in the order of trials."""
-    return tuple(dict.fromkeys(_reasons(task, ERRORED)))
-
-
-def _reasons(task: SideTask, char: str) -> Iterator[str]:
-    for (trial, repeat), reason in task.reasons.items():
-        if repeat < len(task.outcomes) and task.outcomes[repeat][trial : trial + 1] == char:
-            yield reason
+    reasons = (
+        reason
+        for (trial, repeat), reason in task.reasons.items()
+        if repeat < len(task.outcomes) and task.outcomes[repeat][trial : trial + 1] == ERRORED
+    )
+    return tuple(dict.fromkeys(reasons))

@@ -34,8 +34,6 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     today : datetime.date or None
         For the ends of quarantines; None takes the day on which the candidate's run was made, and
         where that is unknown too, quarantines hold.
-    contaminated : tuple of str
-        Tasks whose world was not in its known state before a trial.
     policy_digest : str or None
         Of the policy in use, to be held against what a curtailed run was stopped by.
     provenance : mapping
@@ -52,7 +50,6 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     unchanged_agent: bool = False
     no_credentials: bool = False
     today: datetime.date | None = None
-    contaminated: tuple[str, ...] = ()
     policy_digest: str | None = None
     provenance: Mapping[str, Any] = msgspec.field(default_factory=dict)
     replay_command: str = "ci-gate replay {task} --trial {trial}"

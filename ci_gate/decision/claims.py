@@ -30,8 +30,10 @@ class Claims:
 
     Attributes
     ----------
-    baseline : Side or None
-    candidate : Side
+    baseline, candidate : Side or None, Side
+        With every run, for the trials to repeat.
+    counted : tuple of (Side or None, Side)
+        Baseline and candidate with the runs that count.
     matching : Matching
     evidence : Evidence or None
         None where nothing was tested.
@@ -45,6 +47,7 @@ class Claims:
 
     baseline: Side | None
     candidate: Side
+    counted: tuple[Side | None, Side]
     matching: Matching
     evidence: Evidence | None
     flips: Flips
@@ -65,12 +68,13 @@ class Claims:
         self, task_id: str, evidence: TaskEvidence | None, apart: Claim | None
     ) -> TaskResult:
         claim = apart or self._claim(task_id, evidence)
+        baseline, candidate = self.counted
         worse = claim not in _CALM or (evidence is not None and evidence.contribution < 0)
         return TaskResult(
             task=task_id,
             claim=claim,
-            baseline=self._counts(self.baseline, task_id),
-            candidate=self._counts(self.candidate, task_id),
+            baseline=self._counts(baseline, task_id),
+            candidate=self._counts(candidate, task_id),
             p_value=evidence.p_value if evidence else None,
             p_adjusted=evidence.p_adjusted if evidence else None,
             replay=self._replays(task_id) if worse else (),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from ci_gate.decision import remarks
@@ -11,10 +12,12 @@ from ci_gate.decision.accounting import (
     CURTAILED,
     contaminated_tasks,
     errors_in_effect,
+    first_runs,
     grader_errors,
     scores_of,
     stopped_early,
     totals_of,
+    without,
 )
 from ci_gate.decision.circumstances import Circumstances
 from ci_gate.decision.claims import Claims
@@ -65,6 +68,8 @@ def compare(
     case = _Case(baseline, candidate, policy, circumstances or Circumstances())
     study = _study(case)
     metrics = _metrics(case, study)
+    economics = _by_side(case, study.matching, economics_of)
+    gated = without(candidate, study.matching.quarantined)
     return Comparison(
         suite=candidate.suite,
         has_baseline=baseline is not None,
@@ -76,8 +81,9 @@ def compare(
         curtailed=case.curtailed,
         curtailed_against_these=_stopped_by_these(case),
         totals=totals_of(candidate, case.errors),
-        contaminated=_contaminated(case),
-        grader_errors=grader_errors(candidate),
+        gated=totals_of(gated, case.errors),
+        contaminated=contaminated_tasks(candidate),
+        grader_errors=grader_errors(gated),
         differences=case.differences,
         matching=study.matching,
         evidence=study.evidence,
@@ -89,20 +95,35 @@ def compare(
         tasks=_claims(case, study),
         method=method_of(study.evidence, study.paired, policy),
         resilience=_by_side(case, study.matching, resilience_of),
-        economics=_by_side(case, study.matching, economics_of),
+        economics=economics,
         provenance=provenance_of(baseline, candidate, case.circumstances.provenance),
-        remarks=_remarks(case, study, metrics),
+        remarks=_remarks(case, study, metrics, economics),
     )
 
 
 @dataclass(frozen=True)
 class _Case:
-    """The arguments of ``compare``, and what follows from them without looking at an outcome."""
+    """The arguments of ``compare``, and what follows from them without looking at an outcome.
 
-    baseline: Side | None
-    candidate: Side
+    ``baseline`` and ``candidate`` are what counts as evidence: of a deterministic agent the first
+    run of each task, because the others are copies. Whether they are, all runs say.
+    """
+
+    whole_baseline: Side | None
+    whole_candidate: Side
     policy: Policy
     circumstances: Circumstances
+
+    @cached_property
+    def baseline(self) -> Side | None:
+        return None if self.whole_baseline is None else self._counted(self.whole_baseline)
+
+    @cached_property
+    def candidate(self) -> Side:
+        return self._counted(self.whole_candidate)
+
+    def _counted(self, side: Side) -> Side:
+        return first_runs(side, self.errors) if self.policy.deterministic else side
 
     @property
     def sides(self) -> tuple[Side, ...]:
@@ -110,7 +131,7 @@ class _Case:
 
     @property
     def errors(self) -> ErrorPolicy:
-        return errors_in_effect(self.baseline, self.candidate, self.policy)
+        return errors_in_effect(self.whole_baseline, self.whole_candidate, self.policy)
 
     @property
     def started(self) -> bool:
@@ -157,9 +178,9 @@ def _study(case: _Case) -> _Study:
     # Without all its rounds a curtailed run has no p-value, and what was made differently none.
     if case.baseline is None or case.curtailed or case.differences or not matching.compared:
         return _Study(matching=matching)
-    paired = tuple(_paired(case.baseline, case, task_id) for task_id in matching.compared)
+    paired = _paired(case.baseline, case.candidate, case, matching)
     evidence = weigh(paired, case.policy)
-    flips = flips_of(paired) if case.policy.deterministic else Flips()
+    flips = _flips(case, matching)
     return _Study(
         matching=matching,
         paired=paired,
@@ -170,13 +191,24 @@ def _study(case: _Case) -> _Study:
     )
 
 
-def _paired(baseline: Side, case: _Case, task_id: str) -> PairedTask:
-    return pair_task(
-        task_id,
-        scores_of(baseline.tasks[task_id], case.errors),
-        scores_of(case.candidate.tasks[task_id], case.errors),
-        seeds_shared(baseline, case.candidate, task_id),
+def _paired(
+    baseline: Side, candidate: Side, case: _Case, matching: Matching
+) -> tuple[PairedTask, ...]:
+    return tuple(
+        pair_task(
+            task_id,
+            scores_of(baseline.tasks[task_id], case.errors),
+            scores_of(candidate.tasks[task_id], case.errors),
+            seeds_shared(baseline, candidate, task_id),
+        )
+        for task_id in matching.compared
     )
+
+
+def _flips(case: _Case, matching: Matching) -> Flips:
+    if case.whole_baseline is None or not case.policy.deterministic:
+        return Flips()
+    return flips_of(_paired(case.whole_baseline, case.whole_candidate, case, matching))
 
 
 def _planned(baseline: Side, case: _Case, matching: Matching) -> list[PairedTask]:
@@ -197,11 +229,6 @@ def _stopped_by_these(case: _Case) -> bool:
     digests = (case.candidate.baseline_digest, case.candidate.policy_digest)
     baseline = case.baseline.digest if case.baseline else None
     return None not in digests and digests == (baseline, case.circumstances.policy_digest)
-
-
-def _contaminated(case: _Case) -> tuple[str, ...]:
-    told = case.circumstances.contaminated
-    return tuple(sorted({*told, *contaminated_tasks(case.candidate)}))
 
 
 def _dead(case: _Case, matching: Matching) -> bool:
@@ -239,8 +266,9 @@ def _floors(case: _Case, matching: Matching) -> tuple[FloorResult, ...]:
 
 def _claims(case: _Case, study: _Study) -> tuple[TaskResult, ...]:
     return Claims(
-        baseline=case.baseline,
-        candidate=case.candidate,
+        baseline=case.whole_baseline,
+        candidate=case.whole_candidate,
+        counted=(case.baseline, case.candidate),
         matching=study.matching,
         evidence=study.evidence,
         flips=study.flips,
@@ -258,11 +286,17 @@ def _by_side(
     return {side: measure(tasks) for side, tasks in sides.items() if tasks}
 
 
-def _remarks(case: _Case, study: _Study, metrics: Mapping[str, MetricResult]) -> tuple[str, ...]:
+def _remarks(
+    case: _Case,
+    study: _Study,
+    metrics: Mapping[str, MetricResult],
+    economics: Mapping[str, Mapping[str, Any]],
+) -> tuple[str, ...]:
     return (
         *case.circumstances.warnings,
         *remarks.on_sides(case.baseline, case.candidate, case.policy, case.errors),
         *remarks.on_matching(study.matching),
         *remarks.on_metrics(metrics),
+        *remarks.on_economics(economics),
         *remarks.on_evidence(study.evidence, study.flips, case.policy),
     )

@@ -59,10 +59,12 @@ class Comparison:
         That decision was made against this baseline and this policy.
     totals : TrialTotals
         Of the candidate.
+    gated : TrialTotals
+        The same without the quarantined tasks, which decide nothing.
     contaminated : tuple of str
         Tasks whose world did not start in its known state.
     grader_errors : int
-        Trials that failed because a grader raised.
+        Trials that failed because a grader raised, of tasks that are not quarantined.
     differences : Differences
     matching : Matching
     evidence : Evidence or None
@@ -91,6 +93,7 @@ class Comparison:
     curtailed: bool
     curtailed_against_these: bool
     totals: TrialTotals
+    gated: TrialTotals
     contaminated: tuple[str, ...]
     grader_errors: int
     differences: Differences

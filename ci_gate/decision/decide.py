@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
-from fractions import Fraction
 from typing import Final, NamedTuple
 
 from ci_gate.decision.circumstances import Circumstances
@@ -55,7 +54,7 @@ class Rule(NamedTuple):
 _BAR: Final = True
 RULES: Final = (
     Rule(Tier.UNTRUSTED, Code.CONTAMINATED, lambda f, p, a: f.contaminated),
-    Rule(Tier.UNTRUSTED, Code.GRADER_ERRORS, lambda f, p, a: _share(f.grader_errors, f, p)),
+    Rule(Tier.UNTRUSTED, Code.GRADER_ERRORS, lambda f, p, a: _broken_graders(f, p)),
     Rule(Tier.UNTRUSTED, Code.TOO_MANY_ERRORS, lambda f, p, a: f.started and _unjudged(f, p)),
     Rule(Tier.RED, Code.BASELINE_MISSING, lambda f, p, a: a.baseline_status == "missing", _BAR),
     Rule(Tier.RED, Code.BASELINE_EDITED, lambda f, p, a: a.baseline_edited, _BAR),
@@ -90,27 +89,29 @@ _DECISIONS: Final = {
 }
 
 
-def _share(trials: int, facts: Comparison, policy: Policy) -> bool:
-    return trials > _as_written(policy.max_errored_rate) * facts.totals.run
+def _broken_graders(facts: Comparison, policy: Policy) -> bool:
+    return not policy.allows_errored(facts.grader_errors, facts.gated.run)
 
 
 def _unjudged(facts: Comparison, policy: Policy) -> bool:
-    """Nothing was judged, or fewer trials than the policy lets pass.
+    """Nothing was judged, or fewer trials than the policy lets pass, quarantined tasks aside.
 
     Trials that a run did not come to are the business of the rules on how it ended.
     """
-    totals = facts.totals
+    totals = facts.gated if facts.gated.planned else facts.totals
     expected = totals.run if facts.cut_short or facts.curtailed else totals.planned
     lost = expected - totals.judged
-    return totals.judged == 0 or lost > _as_written(policy.max_errored_rate) * expected
-
-
-def _as_written(rate: float) -> Fraction:
-    # 0.29 of 100 trials are 29, which the nearest binary number just misses.
-    return Fraction(repr(rate))
+    # Where every task is quarantined, none of their errors is held against the run.
+    too_many = totals is facts.gated and not policy.allows_errored(lost, expected)
+    return totals.judged == 0 or too_many
 
 
 def _inferior(facts: Comparison, policy: Policy) -> bool:
+    """Some metric could have dropped by the margin or more.
+
+    The end of an interval is a rounded number and is held against the nearest binary one to the
+    margin; a pass needs it above, and being equal shows nothing.
+    """
     if policy.require != "non-inferiority" or facts.evidence is None:
         return False
     intervals = (metric.interval for metric in facts.metrics.values())

@@ -17,6 +17,7 @@ from ci_gate.model.verdict import Claim
 
 __all__ = ["Matching", "match_tasks", "restrict", "run_day"]
 
+_AND = " && "
 _GROUPS = (
     "compared",
     "new",
@@ -82,14 +83,18 @@ def run_day(side: Side) -> datetime.date | None:
 
 
 def restrict(side: Side, *, to: Side) -> Mapping[str, SideTask]:
-    """Return the tasks of a side that the other side's filter or shard lets it have."""
-    pattern = to.task_filter
+    """Return the tasks of a side that the filters of both, and the other's shard, let it have."""
+    patterns = (*_patterns(side), *_patterns(to))
     return {
         task_id: side.tasks[task_id]
         for task_id in sorted(side.tasks)
-        if (pattern is None or fnmatchcase(task_id, pattern))
+        if all(fnmatchcase(task_id, pattern) for pattern in patterns)
         and (to.shard is None or task_id in to.tasks)
     }
+
+
+def _patterns(side: Side) -> list[str]:
+    return side.task_filter.split(_AND) if side.task_filter else []
 
 
 def match_tasks(

@@ -1,19 +1,20 @@
 """The suite metrics as they are printed, and the floors under them.
 
 Numbers only: estimates, intervals, p-values and bounds. Nothing is rounded here, and no verdict
-hangs on a printed number but a strict floor's.
+hangs on a printed number: a strict floor is held against the exact estimate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from math import fsum
+from fractions import Fraction
+from math import comb, fsum
 
 import msgspec
 
 from ci_gate.decision.accounting import counts_of
 from ci_gate.decision.evidence import Evidence
-from ci_gate.model.policy import Policy
+from ci_gate.model.policy import Policy, as_written
 from ci_gate.model.run import ErrorPolicy, SideTask
 from ci_gate.model.verdict import FloorResult, MetricResult
 from ci_gate.stats.counts import TaskCounts
@@ -50,6 +51,7 @@ def _tested_metric(evidence: Evidence, k: int) -> MetricResult:
         interval=(interval.low, interval.high),
         p_value=family.p_value,
         p_adjusted=family.p_adjusted,
+        regressed=family.p_adjusted <= evidence.joint.level,
         exact=family.exact,
         detectable_drop=detectable_drop(
             evidence.counts, k, level=evidence.joint.level, strata=evidence.choice.strata
@@ -139,7 +141,9 @@ def floors_of(candidate: Tasks, policy: Policy, errors: ErrorPolicy) -> tuple[Fl
     """Hold the candidate's suite metrics against the policy's floors.
 
     A floor is broken where the upper confidence bound lies below it, with ``strict_floors`` where
-    the estimate does. Without a task of k judged trials there is neither, and it has not passed.
+    the estimate does. Being equal keeps it: an estimate is a fraction of counts and is compared
+    exactly with the floor as it was written; a bound is a rounded number and is compared with the
+    nearest binary one. Without a task of k judged trials there is neither, and it has not passed.
     """
     counts = list(_totals(candidate, errors).values())
     return tuple(
@@ -154,10 +158,24 @@ def _floor(counts: _SideCounts, metric: str, floor: float, policy: Policy) -> Fl
     passed, judged = [sum(task[0]) for task in deep], [sum(task[1]) for task in deep]
     upper = side_upper_bound(passed, judged, k, policy.alpha)
     bound = estimate if policy.strict_floors else upper
+    kept = bound is not None and (
+        _exact_mean(passed, judged, k) >= as_written(floor)
+        if policy.strict_floors
+        else bound >= floor
+    )
     return FloorResult(
         metric=metric,
         floor=floor,
         candidate=estimate,
         bound=bound,
-        passed=bound is not None and bound >= floor,
+        passed=kept,
     )
+
+
+def _exact_mean(passed: Sequence[int], judged: Sequence[int], k: int) -> Fraction:
+    """Return the mean of ``C(c, k) / C(n, k)`` over the tasks, without a rounding anywhere."""
+    by_trials: dict[int, int] = {}
+    for c, n in zip(passed, judged, strict=True):
+        by_trials[n] = by_trials.get(n, 0) + comb(c, k)
+    parts = (Fraction(chosen, comb(n, k)) for n, chosen in sorted(by_trials.items()))
+    return sum(parts, Fraction(0)) / len(passed)

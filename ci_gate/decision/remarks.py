@@ -6,6 +6,7 @@ Sentences from facts; it decides nothing and computes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ci_gate.decision.accounting import CURTAILED, stopped_early
 from ci_gate.decision.evidence import Evidence
@@ -17,7 +18,7 @@ from ci_gate.model.policy import Policy
 from ci_gate.model.run import ErrorPolicy, Side
 from ci_gate.model.verdict import MetricResult
 
-__all__ = ["on_evidence", "on_matching", "on_metrics", "on_sides"]
+__all__ = ["on_economics", "on_evidence", "on_matching", "on_metrics", "on_sides"]
 
 
 def on_sides(
@@ -83,6 +84,20 @@ def on_metrics(metrics: Mapping[str, MetricResult]) -> Iterator[str]:
                 f"{name} leaves out {counted(len(result.excluded), 'task')} with fewer than {k} "
                 f"judged trials on a side: {named(result.excluded)}."
             )
+
+
+def on_economics(economics: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what only some trials know, so that its total is not that of the side."""
+    for side, figures in economics.items():
+        for what in ("cost", "tokens"):
+            known, judged = figures[f"{what}_known_trials"], figures["trials"]
+            if 0 < known < judged:
+                verb = "is" if what == "cost" else "are"
+                yield (
+                    f"The {side}'s {what} {verb} known for {known} of "
+                    f"{counted(judged, 'judged trial')}: the total is theirs alone, and nothing is "
+                    "said per success."
+                )
 
 
 def on_evidence(evidence: Evidence | None, flips: Flips, policy: Policy) -> Iterator[str]:

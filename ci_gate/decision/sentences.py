@@ -35,13 +35,13 @@ def _contaminated(facts: Comparison, policy: Policy, around: Circumstances) -> s
 
 def _grader_errors(facts: Comparison, policy: Policy, around: Circumstances) -> str:
     return (
-        f"In {counted(facts.grader_errors, 'trial')} of {facts.totals.run} a grader raised, more "
+        f"In {counted(facts.grader_errors, 'trial')} of {facts.gated.run} a grader raised, more "
         f"than max_errored_rate = {policy.max_errored_rate:g} allows: repair the grader."
     )
 
 
 def _too_many_errors(facts: Comparison, policy: Policy, around: Circumstances) -> str:
-    totals = facts.totals
+    totals = facts.gated if facts.gated.planned else facts.totals
     if totals.run == 0:
         return "No trial was run."
     return (

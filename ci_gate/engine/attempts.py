@@ -12,19 +12,19 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ci_gate.engine.judging import Judgement, errored, exceeded, judge, record_of
+from ci_gate.engine.judging import Judgement, errored, exceeded, failed, judge, record_of
 from ci_gate.engine.laundering import laundered_by, suspicions
-from ci_gate.errors import AgentSetupError, GateError
+from ci_gate.errors import AgentSetupError, ContaminatedWorldError, GateError
 from ci_gate.model.suite import PlannedTrial
-from ci_gate.model.trial import Grade, Status, Trajectory, TrialRecord
+from ci_gate.model.trial import Cause, Grade, Status, Trajectory, TrialRecord
 from ci_gate.ports import (
-    Agent,
     Clock,
     Grader,
     GradersByTask,
     SandboxFactory,
     TrialErrored,
     TrialLost,
+    TrialRunner,
     TrialSandbox,
 )
 
@@ -55,7 +55,7 @@ class Bench:
 
     Parameters
     ----------
-    agent : Agent
+    agent : TrialRunner
         Started by the caller.
     sandboxes : SandboxFactory
     graders : mapping of str to sequence of Grader
@@ -68,7 +68,7 @@ class Bench:
     def __init__(
         self,
         *,
-        agent: Agent,
+        agent: TrialRunner,
         sandboxes: SandboxFactory,
         graders: GradersByTask,
         clock: Clock,
@@ -94,7 +94,9 @@ class Bench:
             raise
         except TrialErrored as error:
             return _broken(trial, error.reason)
-        except GateError as error:  # such as a world that is not in its known state
+        except ContaminatedWorldError as error:
+            return _broken(trial, error.problems[0].what, Cause.CONTAMINATED)
+        except GateError as error:
             return _broken(trial, error.problems[0].what)
         except Exception as error:  # noqa: BLE001 - the one place where any trouble is a trial's own
             return _broken(trial, f"harness: {type(error).__name__}: {error}")
@@ -127,10 +129,10 @@ class Bench:
         if trajectory.status is Status.ERRORED:
             return errored(trajectory.reason or "the environment was at fault")
         if trajectory.status is Status.FAILED:
-            return Judgement(status=Status.FAILED, reason=trajectory.reason or "failed")
+            return failed(trajectory.reason or "failed")
         beyond = exceeded(trial.task.limits, trajectory)
         if beyond is not None:
-            return Judgement(status=Status.FAILED, reason=beyond)
+            return failed(beyond, Cause.LIMIT)
         pattern = laundered_by(trajectory, self._laundered)
         if pattern is not None:
             return errored(f"the answer is an error of the environment: it matches {pattern}")
@@ -155,5 +157,5 @@ async def _grade(
     return found
 
 
-def _broken(trial: PlannedTrial, reason: str) -> Attempt:
-    return Attempt(record=record_of(trial, errored(reason), None, duration_s=None))
+def _broken(trial: PlannedTrial, reason: str, cause: Cause = Cause.HARNESS) -> Attempt:
+    return Attempt(record=record_of(trial, errored(reason, cause), None, duration_s=None))

@@ -9,10 +9,10 @@ import msgspec
 from ci_gate.engine import process_measures
 from ci_gate.errors import printable
 from ci_gate.model.suite import Limits, PlannedTrial
-from ci_gate.model.trial import Grade, Status, Trajectory, TrialRecord
+from ci_gate.model.trial import Cause, Grade, Status, Trajectory, TrialRecord
 from ci_gate.prng import format_seed
 
-__all__ = ["Judgement", "errored", "exceeded", "judge", "record_of"]
+__all__ = ["Judgement", "errored", "exceeded", "failed", "judge", "record_of"]
 
 _REASON_CHARS = 500
 
@@ -24,19 +24,28 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     ----------
     status : Status
     reason : str or None
-        One line for a status that is not a pass.
+        One line for a status that is not a pass, for people.
+    cause : Cause or None
+        None for a pass. Decided by what happened, never by the text of a reason.
     grades : tuple of Grade or None
         None where nothing was graded.
     """
 
     status: Status
     reason: str | None = None
+    cause: Cause | None = None
     grades: tuple[Grade, ...] | None = None
 
 
-def errored(reason: str) -> Judgement:
-    """Return the judgement of a trial whose environment was at fault."""
-    return Judgement(status=Status.ERRORED, reason=printable(reason, limit=_REASON_CHARS))
+def errored(reason: str, cause: Cause = Cause.ENVIRONMENT) -> Judgement:
+    """Return the judgement of a trial that says nothing of the agent."""
+    shown = printable(reason, limit=_REASON_CHARS)
+    return Judgement(status=Status.ERRORED, reason=shown, cause=cause)
+
+
+def failed(reason: str, cause: Cause = Cause.AGENT) -> Judgement:
+    """Return the judgement of a trial that failed before anything was graded."""
+    return Judgement(status=Status.FAILED, reason=reason, cause=cause)
 
 
 def exceeded(limits: Limits, trajectory: Trajectory) -> str | None:
@@ -60,15 +69,18 @@ def exceeded(limits: Limits, trajectory: Trajectory) -> str | None:
 def judge(trajectory: Trajectory, grades: Sequence[Grade]) -> Judgement:
     """Return the judgement of a trial that was graded: it passes when every grade does.
 
-    A trial that nobody graded passes only where its own status says so.
+    Where a sound grader says no, the agent failed, whichever other grader is broken. A trial that
+    nobody graded passes only where its own status says so.
     """
     kept = tuple(grades) or None
-    bad = next((grade for grade in grades if not grade.passed), None)
-    if bad is not None:
-        reason = printable(f"{bad.grader}: {bad.reason or 'not passed'}", limit=_REASON_CHARS)
-        return Judgement(status=Status.FAILED, reason=reason, grades=kept)
+    bad = [grade for grade in grades if not grade.passed]
+    if bad:
+        # False sorts first: a sound grader's word before a broken one's, else in their order.
+        worst = min(bad, key=lambda grade: grade.cause is not None)
+        reason = printable(f"{worst.grader}: {worst.reason or 'not passed'}", limit=_REASON_CHARS)
+        return msgspec.structs.replace(failed(reason, worst.cause or Cause.AGENT), grades=kept)
     if kept is None and trajectory.status is not Status.PASSED:
-        return Judgement(status=Status.FAILED, reason="nothing judged it: the task has no graders")
+        return failed("nothing judged it: the task has no graders")
     return Judgement(status=Status.PASSED, grades=kept)
 
 
@@ -101,6 +113,7 @@ def record_of(
         seed=format_seed(trial.seed),
         status=judgement.status,
         reason=judgement.reason,
+        cause=judgement.cause,
         turns=seen.turns,
         tool_calls=process_measures.tool_calls(steps),
         tokens=seen.tokens,

@@ -17,7 +17,7 @@ import msgspec
 from ci_gate.errors import printable
 from ci_gate.grading.options import unknown_options
 from ci_gate.model.suite import GraderSpec, PlannedTrial, Task
-from ci_gate.model.trial import Grade, Trajectory
+from ci_gate.model.trial import Cause, Grade, Trajectory
 from ci_gate.ports import TrialSandbox
 
 __all__ = [
@@ -31,7 +31,8 @@ __all__ = [
 ]
 
 ERROR_PREFIX: Final = "grader-error: "
-"""How the reason of a grade starts when the grader itself is at fault."""
+"""How the reason of a grade starts when the grader itself is at fault. That is for people; what
+counts is the grade's cause."""
 
 CallGrader = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 """Runs ``module:function`` in a worker with ``task``, ``trajectory``, ``before`` and ``after``, and
@@ -96,7 +97,7 @@ def _text(path: object) -> str | None:
 
 def _fault(name: str, why: str) -> Grade:
     reason = ERROR_PREFIX + printable(why, limit=500)
-    return Grade(grader=name, passed=False, reason=reason)
+    return Grade(grader=name, passed=False, reason=reason, cause=Cause.GRADER_ERROR)
 
 
 def grade_of(name: str, result: Any) -> Grade:

@@ -4,11 +4,34 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Literal
 
 import msgspec
 
-__all__ = ["Guard", "Policy", "Quarantine"]
+__all__ = ["Guard", "Policy", "Quarantine", "as_written", "within_rate"]
+
+
+def as_written(number: float) -> Fraction:
+    """Return the number that somebody wrote: 0.7 is seven tenths, not the binary number beside it.
+
+    Counts are held against what was written: 29 errors are 0.29 of 100 trials, and 7 passes are
+    0.7 of 10, which the nearest binary numbers just miss.
+    """
+    return Fraction(repr(number))
+
+
+def within_rate(errored: int, planned: int, rate: float) -> bool:
+    """Return whether a share of trials is at most a rate, exactly; equal is within.
+
+    Parameters
+    ----------
+    errored, planned : int
+        Trials without a judgement, and those there should have been.
+    rate : float
+        From 0 to 1.
+    """
+    return errored <= as_written(rate) * planned
 
 
 class Guard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -88,6 +111,10 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     errors: Literal["exclude", "fail"] = "exclude"
     max_errored_rate: float = 0.05
     deterministic: bool = False
+
+    def allows_errored(self, errored: int, planned: int) -> bool:
+        """Return whether so many of the planned trials may stay unjudged."""
+        return within_rate(errored, planned, self.max_errored_rate)
 
     @property
     def ks(self) -> tuple[int, ...]:

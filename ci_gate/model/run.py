@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from ci_gate.model.trial import Status
+from ci_gate.model.trial import Cause, Status
 
 __all__ = [
     "ERRORED",
@@ -140,11 +140,13 @@ class Measure(NamedTuple):
 
     ``mean`` and ``sd`` (sample standard deviation, None for fewer than two) are over the judged
     trials, passed or failed, that know the measure; ``mean_passed`` is over those that passed.
+    ``known`` is how many judged trials know it, None where all do.
     """
 
     mean: float | None
     sd: float | None
     mean_passed: float | None
+    known: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 
 class BaselineRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -214,7 +216,9 @@ class SideTask(msgspec.Struct, frozen=True, kw_only=True):
     faulted, recovered, looped : tuple or None
         Counts a repeat, where known.
     reasons : mapping of (trial, repeat) to str
-        Why a trial failed or errored, where known.
+        Why a trial failed or errored, where known; text that anybody may have written.
+    causes : mapping of (trial, repeat) to Cause
+        Who or what the harness found at fault, where it was the harness that ran the trial.
     """
 
     digest: str | None = None
@@ -225,6 +229,7 @@ class SideTask(msgspec.Struct, frozen=True, kw_only=True):
     recovered: tuple[int | None, ...] | None = None
     looped: tuple[int | None, ...] | None = None
     reasons: Mapping[tuple[int, int], str] = msgspec.field(default_factory=dict)
+    causes: Mapping[tuple[int, int], Cause] = msgspec.field(default_factory=dict)
 
     def count(self, char: str) -> int:
         """Return how many trials have this outcome."""
@@ -234,6 +239,20 @@ class SideTask(msgspec.Struct, frozen=True, kw_only=True):
     def judged(self) -> int:
         """Return the number of trials that passed or failed."""
         return self.count(PASSED) + self.count(FAILED)
+
+    def only_run(self, run: int) -> SideTask:
+        """Return the task as one of its runs over the seeds left it, as if there were no other."""
+        one = slice(run, run + 1)
+        return msgspec.structs.replace(
+            self,
+            outcomes=self.outcomes[one],
+            measures={name: values[one] for name, values in self.measures.items()},
+            faulted=self.faulted and self.faulted[one],
+            recovered=self.recovered and self.recovered[one],
+            looped=self.looped and self.looped[one],
+            reasons={(trial, 0): why for (trial, at), why in self.reasons.items() if at == run},
+            causes={(trial, 0): why for (trial, at), why in self.causes.items() if at == run},
+        )
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
@@ -253,7 +272,9 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     runs : tuple of BaselineRun
         Provenance; one entry a repeat for a baseline, one for a run.
     stop : Stop or None
-    task_filter, shard, baseline_digest, policy_digest : str or None
+    task_filter : str or None
+        The globs that left tasks out, joined by `` && ``: every one of them had to match.
+    shard, baseline_digest, policy_digest : str or None
     created, commit, tool : str or None
     digest : str or None
         Of the content: the footer's for a run, of the canonical file for a baseline.

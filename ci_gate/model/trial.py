@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-__all__ = ["Amount", "Count", "Grade", "Status", "Step", "Trajectory", "TrialRecord"]
+__all__ = ["Amount", "Cause", "Count", "Grade", "Status", "Step", "Trajectory", "TrialRecord"]
 
 # Bounds that a reader enforces: beyond 2**53 - 1 JSON numbers are no longer whole numbers.
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
@@ -28,6 +28,24 @@ class Status(StrEnum):
     ERRORED = "errored"
 
 
+class Cause(StrEnum):
+    """Who or what kept a trial from passing, as the harness found it.
+
+    Never read from what an agent, a tool or a grader wrote: a verdict rests on it. ``agent`` did
+    not do it (it raised, crashed, ran out of time, or sound graders said no); ``limit`` went beyond
+    a limit of the task; ``grader-error`` was failed by a grader that raised or gave no grade, and
+    by no sound one. The others are errored: ``environment`` shows evidence against it,
+    ``contaminated`` did not start in the task's known state, ``harness`` broke by itself.
+    """
+
+    AGENT = "agent"
+    LIMIT = "limit"
+    GRADER_ERROR = "grader-error"
+    ENVIRONMENT = "environment"
+    CONTAMINATED = "contaminated"
+    HARNESS = "harness"
+
+
 class Grade(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What one grader says of one trial.
 
@@ -40,12 +58,15 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         Why not: expected and actual.
     score : float or None
         Partial score from 0 to 1; reported, never decisive.
+    cause : Cause or None
+        ``grader-error`` where the grader itself is at fault; None: its word is sound.
     """
 
     grader: str
     passed: bool
     reason: str | None = None
     score: float | None = None
+    cause: Cause | None = None
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,11 +135,12 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True):
 class TrialRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A line of a run file. Readers require ``task``, ``trial`` and ``status`` only.
 
-    Unknown is None. ``duration_s`` is seconds of real time and, like ``attempt``, outside every
-    digest. ``seed`` is hexadecimal. ``faults`` counts delivered faults, ``recovered`` those from
-    which the agent recovered in a trial that passed, ``looped`` says the same tool was called with
-    the same arguments three times or more. No reference cycle is possible, so the garbage collector
-    is spared a million of them.
+    Unknown is None. ``cause`` is the harness's own word on a trial that did not pass: other tools
+    need not give one, and without it the trial is the agent's. ``duration_s`` is seconds of real
+    time and, like ``attempt``, outside every digest. ``seed`` is hexadecimal. ``faults`` counts
+    delivered faults, ``recovered`` those from which the agent recovered in a trial that passed,
+    ``looped`` says the same tool was called with the same arguments three times or more. No
+    reference cycle is possible, so the garbage collector is spared a million of them.
     """
 
     task: str
@@ -129,6 +151,7 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     seed: str | None = None
     status: Status
     reason: str | None = None
+    cause: Cause | None = None
     turns: Count | None = None
     tool_calls: Count | None = None
     tokens: Count | None = None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum, StrEnum
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
 __all__ = [
+    "RED_CLAIMS",
     "Claim",
     "Counts",
     "Decision",
@@ -59,6 +60,10 @@ class Claim(StrEnum):
     CHANGED = "changed"
     UNJUDGED = "unjudged"
     QUARANTINED = "quarantined"
+
+
+RED_CLAIMS: Final = frozenset({Claim.REGRESSED, Claim.FLIP})
+"""Claims that a task proves by itself, each of which makes a verdict red."""
 
 
 class ReasonCode(StrEnum):
@@ -123,6 +128,7 @@ class Method(msgspec.Struct, frozen=True, kw_only=True):
 class MetricResult(msgspec.Struct, frozen=True, kw_only=True):
     """A suite metric on both sides; None is what does not exist.
 
+    ``regressed`` says that it dropped, adjusted over all claims, which no rounding has touched.
     ``excluded`` are compared tasks with fewer than k trials. The plug-in ``(c / n) ** k`` and
     pass@k stand beside pass^k under their own names and are not tested.
     """
@@ -142,6 +148,7 @@ class MetricResult(msgspec.Struct, frozen=True, kw_only=True):
     candidate_plug_in: float | None = None
     baseline_pass_at_k: float | None = None
     candidate_pass_at_k: float | None = None
+    regressed: bool = False
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ci_gate.model.verdict import (
+    RED_CLAIMS,
     Claim,
     Counts,
     Decision,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 __all__ = ["junit"]
 
 _TEXT = 300
-_RED = frozenset({Claim.REGRESSED, Claim.FLIP})
 _CAUSES = {
     Claim.REMOVED: ReasonCode.TASKS_REMOVED,
     Claim.CHANGED: ReasonCode.TASKS_CHANGED,
@@ -165,9 +165,9 @@ def _metric_case(verdict: Verdict, name: str, result: MetricResult) -> TestCase:
 
 
 def _metric_fell(verdict: Verdict, result: MetricResult) -> bool:
-    """Return whether the verdict names the suite and this metric is what it names."""
+    """Return whether the verdict blames the suite, and this metric for it."""
     named = any(reason.code is ReasonCode.SUITE_REGRESSED for reason in verdict.reasons)
-    return named and result.p_adjusted is not None and result.p_adjusted <= verdict.level
+    return named and result.regressed
 
 
 def _floor_case(verdict: Verdict, floor: FloorResult) -> TestCase:
@@ -208,7 +208,7 @@ def _all_tasks(verdict: Verdict) -> Iterator[TaskResult]:
 def _task_case(verdict: Verdict, task: TaskResult) -> TestCase:
     codes = {reason.code for reason in verdict.reasons}
     cause = _CAUSES.get(task.claim) in codes
-    failed = task.claim in _RED or (task.claim is Claim.REMOVED and cause)
+    failed = task.claim in RED_CLAIMS or (task.claim is Claim.REMOVED and cause)
     unjudged = cause and not failed
     return _case(
         verdict,

@@ -42,6 +42,8 @@ class Progress:
         self, console: Console, monotonic: Callable[[], float], *, title: str = "trials"
     ) -> None:
         self._console = console
+        # Asked once: rich looks at the environment each time, and there are thousands of trials.
+        self._is_live = console.is_terminal
         self._monotonic = monotonic
         self._title = title
         self._total = 0
@@ -65,7 +67,7 @@ class Progress:
         """
         self._total, self._done = total, done
         self._printed_step = self._step()
-        if self._console.is_terminal:
+        if self._is_live:
             self._show_bar()
         else:
             resumed = f", {done:,} of them finished before" if done else ""
@@ -89,7 +91,7 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
-        elif self._unsaid and not self._console.is_terminal:
+        elif self._unsaid and not self._is_live:
             self._print()
 
     def __enter__(self) -> Self:
@@ -123,7 +125,7 @@ class Progress:
         if self._bar is not None:
             task = self._bar.task_ids[0]
             self._bar.update(task, completed=self._done, counts=self._account())
-        elif not self._console.is_terminal and self._is_due():
+        elif not self._is_live and self._is_due():
             self._print()
 
     def _step(self) -> int:

@@ -7,8 +7,10 @@ there is no such task. They know neither other suites nor how a section is laid 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 from ci_gate.model.verdict import (
+    RED_CLAIMS,
     Claim,
     Counts,
     ReasonCode,
@@ -22,7 +24,6 @@ from ci_gate.render.escape import inert, inert_command
 from ci_gate.render.layout import Limits, table
 
 __all__ = [
-    "RED_CLAIMS",
     "changed",
     "contributors",
     "errored",
@@ -35,8 +36,6 @@ __all__ = [
     "suspects",
     "unjudged",
 ]
-
-RED_CLAIMS = (Claim.REGRESSED, Claim.FLIP)
 
 _REASON_CHARS = 200
 _SHORT_REASON_CHARS = 90
@@ -63,14 +62,10 @@ def _claimed(verdict: Verdict, claim: Claim) -> list[TaskResult]:
 
 
 def _badness(task: TaskResult) -> tuple[float, float, float, str]:
-    """Order the worst first: the strongest evidence, then the largest drop, then the id."""
+    """Order the worst first: the strongest evidence, then the largest part of the suite's drop."""
     adjusted = 2.0 if task.p_adjusted is None else task.p_adjusted
     raw = 2.0 if task.p_value is None else task.p_value
-    return adjusted, raw, _share_passed(task.candidate) - _share_passed(task.baseline), task.task
-
-
-def _share_passed(counts: Counts | None) -> float:
-    return counts.passed / counts.trials if counts and counts.trials else 0.0
+    return adjusted, raw, task.contribution or 0.0, task.task
 
 
 def _section(
@@ -170,8 +165,8 @@ def contributors(verdict: Verdict, limits: Limits) -> Section | None:
     proven = any(task.claim in RED_CLAIMS for task in verdict.tasks)
     if proven or ReasonCode.SUITE_REGRESSED not in _codes(verdict):
         return None
-    dropped = [task for task in verdict.tasks if task.contribution and _fell(task)]
-    largest = sorted(dropped, key=lambda task: (-abs(task.contribution or 0.0), task.task))
+    parts = [(task.contribution or 0.0, task.task, task) for task in verdict.tasks]
+    largest = [task for part, _, task in sorted(parts, key=itemgetter(0, 1)) if part < 0]
     return _section(
         "contributors",
         "Largest drops",
@@ -184,10 +179,6 @@ def contributors(verdict: Verdict, limits: Limits) -> Section | None:
 
 def _codes(verdict: Verdict) -> set[ReasonCode]:
     return {reason.code for reason in verdict.reasons}
-
-
-def _fell(task: TaskResult) -> bool:
-    return _share_passed(task.candidate) < _share_passed(task.baseline)
 
 
 def removed(verdict: Verdict, limits: Limits) -> Section | None:
@@ -253,7 +244,8 @@ def suspects(verdict: Verdict, limits: Limits) -> Section | None:
 
 def improved(verdict: Verdict, limits: Limits) -> Section | None:
     """Return the tasks that got better, the largest gain first."""
-    tasks = sorted(_claimed(verdict, Claim.IMPROVED), key=_badness, reverse=True)
+    gains = _claimed(verdict, Claim.IMPROVED)
+    tasks = sorted(gains, key=lambda task: (-(task.contribution or 0.0), task.task))
     plain = [_without_tests(task) for task in tasks]
     return _section(
         "improved", "Improvements", plain, verdict, limits, fold=Fold.CLOSED, replayed=False

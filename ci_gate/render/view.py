@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from ci_gate.model.verdict import Decision, ReasonCode, Verdict
+from ci_gate.model.verdict import RED_CLAIMS, Decision, ReasonCode, Verdict
 from ci_gate.render import figures, suite_sections, task_sections
 from ci_gate.render.document import Column, ReportView, Section, SuiteView, Table
 from ci_gate.render.escape import inert
@@ -106,7 +106,7 @@ def _overview(ranked: Sequence[Verdict]) -> Table:
 
 
 def _overview_row(verdict: Verdict, metrics: Sequence[str]) -> tuple[str, ...]:
-    red = sum(task.claim in task_sections.RED_CLAIMS for task in verdict.tasks)
+    red = sum(task.claim in RED_CLAIMS for task in verdict.tasks)
     return (
         inert(verdict.suite_name),
         _with_remark(verdict),

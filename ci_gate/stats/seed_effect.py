@@ -162,23 +162,6 @@ def z_seed(tasks: Sequence[Outcomes]) -> float:
     )
 
 
-def z_seed_between(baseline: Sequence[Outcomes], candidate: Sequence[Outcomes]) -> float:
-    """Agreement by seed between the runs of two sides.
-
-    Parameters
-    ----------
-    baseline, candidate
-        The same tasks in the same order, each runs x seeds.
-
-    Returns
-    -------
-    float
-        As :func:`z_seed`, over all pairs of a baseline and a candidate run.
-    """
-    left, right = _Side.of(baseline), _Side.of(candidate)
-    return _agreement_between(left, right)
-
-
 def cochran_q(tasks: Sequence[Outcomes]) -> SeedColumns:
     """Compare the seeds' sums over all tasks and runs of one side.
 

@@ -296,7 +296,10 @@ def _numbers(measures: Sequence[Measure | None] | None, name: str) -> list[Any] 
         return None
     whole = name in _WHOLE_MEASURES
     return [
-        None if measure is None else [_number(value, whole=whole) for value in measure]
+        # What only some judged trials know is unknown to a reader who is told three numbers.
+        None
+        if measure is None or measure.known is not None
+        else [_number(value, whole=whole) for value in measure[:3]]
         for measure in map(rounded, measures)
     ]
 

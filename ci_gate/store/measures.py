@@ -63,17 +63,17 @@ def _own_reader(name: str) -> Callable[[TrialRecord], float | None]:
 def _measure(
     repeat: Sequence[TrialRecord], value: Callable[[TrialRecord], float | None]
 ) -> Measure | None:
-    judged, passed = [], []
-    for line in repeat:
-        found = value(line)
-        if found is None or line.status is Status.ERRORED:
-            continue
-        judged.append(found)
-        if line.status is Status.PASSED:
-            passed.append(found)
-    if not judged:
+    judged = [(line, value(line)) for line in repeat if line.status is not Status.ERRORED]
+    known = [(line, found) for line, found in judged if found is not None]
+    if not known:
         return None
-    return Measure(mean=_mean(judged), sd=_deviation(judged), mean_passed=_mean(passed))
+    values = [found for _, found in known]
+    return Measure(
+        mean=_mean(values),
+        sd=_deviation(values),
+        mean_passed=_mean([found for line, found in known if line.status is Status.PASSED]),
+        known=None if len(known) == len(judged) else len(known),
+    )
 
 
 def _mean(values: Sequence[float]) -> float | None:
@@ -128,4 +128,7 @@ def rounded(measure: Measure | None) -> Measure | None:
     """Return the measure to 3 significant digits, as a baseline keeps it."""
     if measure is None:
         return None
-    return Measure(*(None if value is None else float(f"{value:.3g}") for value in measure))
+    mean, sd, mean_passed = (
+        None if value is None else float(f"{value:.3g}") for value in measure[:3]
+    )
+    return Measure(mean=mean, sd=sd, mean_passed=mean_passed, known=measure.known)

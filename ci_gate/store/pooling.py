@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ci_gate.errors import BaselineError, Problem, printable
+from ci_gate.model.policy import within_rate
 from ci_gate.model.run import (
     ERRORED,
     FAILED,
@@ -22,6 +23,7 @@ from ci_gate.model.run import (
     Baseline,
     BaselineRun,
     BaselineTask,
+    ErrorPolicy,
     SideTask,
     StopReason,
 )
@@ -31,6 +33,7 @@ from ci_gate.store.runs import RunFile, to_side
 __all__ = ["admit", "from_run", "moves_bar", "pool"]
 
 _COUNTS: Final = ("faulted", "recovered", "looped")
+_MOST_NAMED: Final = 5
 _CUT_SHORT: Final = frozenset({StopReason.INTERRUPTED, StopReason.BUDGET})
 
 
@@ -279,7 +282,8 @@ def admit(
     ----------
     baseline : Baseline
     ks : sequence of int
-        The k of each metric of the policy; the largest needs that many trials of a task.
+        The k of each metric of the policy; the largest needs that many judged trials of every task,
+        and without any a task needs one.
     max_errored_rate : float
         Share of the trials that may have errored, 0 to 1; not looked at where errors count as
         failures.
@@ -289,15 +293,15 @@ def admit(
     Notes
     -----
     Refused are: a run that was cut short or holds a part of the suite, trials that were not run,
-    too few trials for the largest k (a task with its own, smaller number is no reason, unless no
-    task has enough), too many errored trials, not a single passing trial.
+    a task with too few judged trials for the largest k (the gate would not see it break), too many
+    errored trials, not a single passing trial.
     """
     problems = [problem for run in runs for problem in _mistakes_of_run(run)]
     outcomes = "".join(row for task in baseline.tasks.values() for row in task.outcomes)
     where = f"baseline of {printable(baseline.suite)}"
     mistakes = [
         _not_run(outcomes),
-        _too_few_trials(baseline, max(ks, default=1)),
+        _too_few_judged(baseline, max(ks, default=1)),
         _too_many_errors(baseline, outcomes, max_errored_rate),
         None if PASSED in outcomes else "not a single trial passed",
     ]
@@ -318,21 +322,24 @@ def _not_run(outcomes: str) -> str | None:
     return f"{missing} of {len(outcomes)} trials were not run" if missing else None
 
 
-def _too_few_trials(baseline: Baseline, k: int) -> str | None:
-    numbers = {name: sum(map(len, task.outcomes)) for name, task in baseline.tasks.items()}
-    short = [
-        name for name, task in baseline.tasks.items() if numbers[name] < k and task.trials is None
-    ]
-    if not short and any(number >= k for number in numbers.values()):
+def _too_few_judged(baseline: Baseline, k: int) -> str | None:
+    judged = {name: _judged(task, baseline.errors) for name, task in sorted(baseline.tasks.items())}
+    short = [f"{printable(name)} has {number}" for name, number in judged.items() if number < k]
+    if not short:
         return None
-    example = min(short or numbers)
-    shown = f"task {printable(example)} has {numbers[example]}"
-    return f"pass^{k} needs {k} trials of a task, {shown}"
+    more = f" and {len(short) - _MOST_NAMED} more" if len(short) > _MOST_NAMED else ""
+    trials = "1 judged trial" if k == 1 else f"{k} judged trials"
+    return f"pass^{k} needs {trials} of each task: {', '.join(short[:_MOST_NAMED])}{more}"
+
+
+def _judged(task: BaselineTask, errors: ErrorPolicy) -> int:
+    counted = PASSED + FAILED + (ERRORED if errors == "fail" else "")
+    return sum(outcomes.count(char) for outcomes in task.outcomes for char in counted)
 
 
 def _too_many_errors(baseline: Baseline, outcomes: str, limit: float) -> str | None:
     errored = outcomes.count(ERRORED)
     ran = errored + outcomes.count(PASSED) + outcomes.count(FAILED)
-    if baseline.errors == "fail" or errored <= limit * ran:
+    if baseline.errors == "fail" or within_rate(errored, ran, limit):
         return None
     return f"{errored} of {ran} trials errored, at most {limit:.1%} may"

@@ -28,7 +28,7 @@ from ci_gate.model.run import (
     StopReason,
     outcome_char,
 )
-from ci_gate.model.trial import Status, TrialRecord
+from ci_gate.model.trial import Cause, Status, TrialRecord
 from ci_gate.prng import format_seed, parse_seed
 from ci_gate.store.files import open_regular
 from ci_gate.store.measures import counted, measured
@@ -261,6 +261,7 @@ def _side_task(lines: list[TrialRecord], length: int, repeats: int) -> SideTask:
         recovered=counts.recovered,
         looped=counts.looped,
         reasons=_reasons(lines),
+        causes=_causes(lines),
     )
 
 
@@ -269,6 +270,14 @@ def _reasons(lines: list[TrialRecord]) -> dict[tuple[int, int], str]:
         (line.trial, line.repeat): line.reason
         for line in lines
         if line.reason is not None and line.status is not Status.PASSED
+    }
+
+
+def _causes(lines: list[TrialRecord]) -> dict[tuple[int, int], Cause]:
+    return {
+        (line.trial, line.repeat): line.cause
+        for line in lines
+        if line.cause is not None and line.status is not Status.PASSED
     }
 
 

@@ -59,6 +59,8 @@ class Scan:
         The surviving line of each trial, in the order in which trials first appear.
     offsets, lengths, numbers : array of int
         For each record its line's first byte, number of bytes and number in the file.
+    spent_usd : float
+        What the lines say they cost together, in US dollars, superseded ones included.
     footer : RunFooter or None
     body_end : int
         Bytes before the footer, torn end excluded: where the next line belongs.
@@ -75,6 +77,7 @@ class Scan:
     offsets: array[int] = field(default_factory=lambda: array("Q"))
     lengths: array[int] = field(default_factory=lambda: array("L"))
     numbers: array[int] = field(default_factory=lambda: array("L"))
+    spent_usd: float = 0.0
     footer: RunFooter | None = None
     body_end: int = 0
     torn_bytes: int = 0
@@ -227,6 +230,8 @@ class _Reader:
         msgspec.structs.force_setattr(record, "task", known.name)
         if record.task_digest is not None:
             msgspec.structs.force_setattr(record, "task_digest", known.digest)
+        if record.cost_usd is not None:
+            self._found.spent_usd += record.cost_usd
         key = (known.name, record.trial, record.repeat)
         position = self._positions.setdefault(key, len(self._found.records))
         if position == len(self._found.records):
@@ -339,7 +344,7 @@ def digests_of(found: Scan, stream: BinaryIO, order: Sequence[int]) -> Digests:
     Raises
     ------
     FileFormatError
-        A line is nested too deep, or two repeats of a trial have different seeds.
+        A line is nested too deep, or the file became shorter since it was scanned.
 
     References
     ----------

@@ -8,13 +8,15 @@ from ci_gate.decision.accounting import (
     contaminated_tasks,
     counts_of,
     errors_in_effect,
+    first_runs,
     grader_errors,
     scores_of,
     stopped_early,
     totals_of,
 )
 from ci_gate.model.policy import Policy
-from ci_gate.model.run import Stop, StopReason
+from ci_gate.model.run import Measure, Stop, StopReason
+from ci_gate.model.trial import Cause
 from ci_gate.model.verdict import Counts, TrialTotals
 from tests.notation import side_of
 
@@ -88,19 +90,37 @@ def test_a_run_without_its_end_was_stopped_early(
     assert totals_of(side, "exclude").stop == stop
 
 
-def test_contamination_is_read_from_errored_trials_only() -> None:
-    """A failed trial whose reason merely speaks of contamination is the agent's own text."""
-    reasons = {
-        "refund": {(1, 0): "contaminated: the initial state differs"},
-        "cancel": {(1, 0): "contaminated, says the agent"},
+def test_who_is_at_fault_is_the_harness_word_alone() -> None:
+    """Contamination and graders' errors are causes; the same words in a reason are anybody's."""
+    causes = {
+        "refund": {(0, 0): Cause.GRADER_ERROR, (1, 0): Cause.CONTAMINATED, (2, 0): Cause.AGENT},
+        "lookup": {(0, 0): Cause.ENVIRONMENT},
     }
-    side = side_of("refund +! cancel +-", reasons=reasons)
+    reasons = {
+        "cancel": {(0, 0): "grader-error: KeyError", (1, 0): "contaminated: the state differs"},
+    }
+    side = side_of("refund -!-+ lookup !+ cancel -!", causes=causes, reasons=reasons)
 
     assert contaminated_tasks(side) == ("refund",)
+    assert grader_errors(side) == 1
 
 
-def test_a_grader_that_raised_is_counted() -> None:
-    """Only failed trials with a grader's error as their reason are the grader's."""
-    reasons = {"refund": {(0, 0): "grader-error: KeyError", (1, 0): "wrong amount"}}
+def test_of_a_task_its_first_judged_run_counts_alone() -> None:
+    """What was planned, run and measured in further runs over the seeds is as if it were not."""
+    measures = {"tokens": (None, Measure(3.0, None, 3.0))}
+    side = side_of(
+        "twice ++/-- late !!/+-",
+        late={"measures": measures, "looped": (None, 1), "causes": {(1, 1): Cause.AGENT}},
+    )
 
-    assert grader_errors(side_of("refund --+", reasons=reasons)) == 1
+    exclude, fail = first_runs(side, "exclude"), first_runs(side, "fail")
+
+    assert {name: task.outcomes for name, task in exclude.tasks.items()} == {
+        "twice": ("++",),
+        "late": ("+-",),
+    }
+    late = exclude.tasks["late"]
+    assert (late.measures, late.looped) == ({"tokens": (Measure(3.0, None, 3.0),)}, (1,))
+    assert late.causes == {(1, 0): Cause.AGENT}
+    assert exclude.planned == {"twice": 2, "late": 2}
+    assert fail.tasks["late"].outcomes == ("!!",)

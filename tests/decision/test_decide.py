@@ -5,14 +5,16 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from ci_gate.decision.circumstances import Circumstances
 from ci_gate.decision.compare import compare
 from ci_gate.decision.decide import decide
 from ci_gate.model.policy import Policy, Quarantine
-from ci_gate.model.run import AgentRef, BaselineRun, Plan, Side, Stop, StopReason
-from ci_gate.model.verdict import Claim, Decision, Verdict
+from ci_gate.model.run import AgentRef, BaselineRun, Measure, Plan, Side, Stop, StopReason
+from ci_gate.model.trial import Cause
+from ci_gate.model.verdict import Claim, Decision, TaskResult, Verdict
 from tests.notation import side_of
 
 BROKEN = "a ++++++++ b ++++++++ c ++++++++", "a ++++++++ b -------- c ++++++++"
@@ -270,6 +272,44 @@ def test_a_seed_whose_repeats_disagree_is_no_witness_of_a_flip() -> None:
     assert any("repeats of one seed disagree in 1 task: a" in text for text in verdict.warnings)
 
 
+def test_copies_of_a_deterministic_run_are_no_evidence() -> None:
+    """A second run over the seeds proves determinism and moves no figure of the verdict."""
+    tasks = [f"t{i}" for i in range(8)]
+    before = {1: " ".join(f"{t} +-" for t in tasks), 2: " ".join(f"{t} +-/+-" for t in tasks)}
+    cost = Measure(mean=1.0, sd=0.0, mean_passed=1.0)
+    measures = {
+        n: {"t0": {"measures": {"cost_usd": (cost,) * n, "tokens": (cost,) * n}}} for n in (1, 2)
+    }
+    floor = {"floors": {"pass^1": 0.5}, "deterministic": True, "metrics": ("pass^1",)}
+
+    single, double = (
+        judged(
+            side_of(before[n], root_seed="0x1"),
+            side_of(before[n].replace("+-", "--"), root_seed="0x2", **measures[n]),
+            **floor,
+        )
+        for n in (1, 2)
+    )
+
+    assert double.metrics == single.metrics
+    assert double.p_value == single.p_value
+    assert double.floors == single.floors
+    assert double.economics == single.economics
+    assert without_replays(double) == without_replays(single)
+    assert double.decision is single.decision
+    assert double.trials.run == 2 * single.trials.run
+
+
+def without_replays(verdict: Verdict) -> list[TaskResult]:
+    """Return what is said of each task but for the trials to repeat, which are of all runs."""
+    return [msgspec.structs.replace(task, replay=()) for task in verdict.tasks]
+
+
+def test_a_flip_in_any_run_of_a_deterministic_suite_is_seen() -> None:
+    """All runs are watched for flips, though only the first is counted."""
+    assert codes(judged("a +/+", "a +/-", deterministic=True)) == ["flip"]
+
+
 def test_a_dead_baseline_shows_nothing() -> None:
     """Where not one trial passes on either side, nothing could have broken."""
     assert codes(judged("a -------- b --------", "a -------- b --------")) == ["baseline-dead"]
@@ -315,13 +355,18 @@ def test_non_inferiority_has_to_be_shown() -> None:
 
 
 def test_non_inferiority_compares_the_lower_end_with_the_margin() -> None:
-    """Just inside the margin is shown, just outside is not."""
+    """Just inside the margin is shown, just outside and exactly at it is not."""
     tasks = " ".join(f"t{i} {'+' * 30}--" for i in range(10))
     asked = {"require": "non-inferiority", "metrics": ("pass^1",)}
     metric = judged(tasks, tasks, metrics=("pass^1",)).metrics["pass^1"]
     assert metric.interval is not None
     width = -metric.interval[0]
 
+    exact = compare(side_of(tasks), side_of(tasks), Policy(metrics=("pass^1",))).metrics["pass^1"]
+    assert exact.interval is not None
+    equal = -exact.interval[0]
+
+    assert codes(judged(tasks, tasks, margin=equal, **asked)) == ["non-inferiority-unshown"]
     assert judged(tasks, tasks, margin=width * 1.001, **asked).decision is Decision.PASSED
     assert codes(judged(tasks, tasks, margin=width * 0.999, **asked)) == ["non-inferiority-unshown"]
 
@@ -346,6 +391,50 @@ def test_a_lapsed_quarantine_is_judged_by_the_day_of_the_run() -> None:
     verdict = judged(BROKEN[0], late, quarantine=quarantine)
     assert verdict.decision is Decision.REGRESSED
     assert any("owner: payments" in text for text in verdict.warnings)
+
+
+def quarantined(*tasks: str) -> tuple[Quarantine, ...]:
+    """Return quarantines that do not end soon."""
+    until = datetime.date(2100, 1, 1)
+    return tuple(Quarantine(task=task, owner="payments", until=until) for task in tasks)
+
+
+def test_errors_of_a_quarantined_task_are_not_held_against_the_run() -> None:
+    """A task that decides nothing does not make a suite inconclusive either."""
+    errored = side_of("a ++++++++ b !!!!!!!!")
+    broken = side_of("a ++++++++ b --------", causes={"b": {(0, 0): Cause.GRADER_ERROR}})
+
+    for candidate in (errored, broken):
+        assert judged("a ++++++++ b ++++++++", candidate, max_errored_rate=0.0).decision != "passed"
+        verdict = judged(
+            "a ++++++++ b ++++++++", candidate, max_errored_rate=0.0, quarantine=quarantined("b")
+        )
+        assert (verdict.decision, codes(verdict)) == (Decision.PASSED, [])
+    assert judged(
+        "a ++++++++ b ++++++++", errored, quarantine=quarantined("b")
+    ).trials.errored == len("!!!!!!!!")
+
+
+def test_a_quarantine_does_not_dilute_the_errors_of_the_others() -> None:
+    """The share is over the tasks that are judged: 1 of 8, and not 1 of 16."""
+    around = {"max_errored_rate": 0.1, "quarantine": quarantined("b")}
+
+    verdict = judged("a ++++++++ b ++++++++", "a +++++++! b ++++++++", **around)
+
+    assert codes(verdict) == ["too-many-errors"]
+    assert "7 of 8 planned trials" in verdict.reasons[0].text
+
+
+@pytest.mark.parametrize(
+    ("candidate", "code"),
+    [("a !!!! b ++++", "nothing-compared"), ("a !!!! b !!!!", "too-many-errors")],
+)
+def test_a_suite_of_quarantined_tasks_only_is_never_green(candidate: str, code: str) -> None:
+    """Where nothing is left to judge, nothing passes."""
+    verdict = judged("a ++++ b ++++", candidate, quarantine=quarantined("a", "b"))
+
+    assert verdict.decision is Decision.INCONCLUSIVE
+    assert codes(verdict)[0] == code
 
 
 def test_quarantined_tasks_stay_out_of_floors() -> None:
@@ -422,6 +511,33 @@ def test_what_is_odd_about_the_sides_is_said(
 
     assert any(said in text for text in verdict.warnings)
     assert verdict.decision is Decision.PASSED
+
+
+@pytest.mark.parametrize(
+    ("char", "reason"),
+    [("-", "grader-error: x"), ("!", "contaminated: x"), ("-", "state: grader-error: x")],
+)
+def test_no_text_of_an_agent_chooses_the_tier(char: str, reason: str) -> None:
+    """A reason that speaks of graders or contamination excuses nothing."""
+    outcomes = {"-": "--------", "!": "-------!"}[char]
+    reasons = {"b": {(7, 0): reason}}
+    candidate = side_of(f"a ++++++++ b {outcomes} c ++++++++", reasons=reasons)
+
+    verdict = judged(BROKEN[0], candidate)
+
+    assert verdict.decision is Decision.REGRESSED
+    assert codes(verdict)[0] == "task-regressed"
+
+
+def test_what_only_some_trials_know_is_said() -> None:
+    """A cost that is known for 4 of 8 trials is not that of the side, and the report says so."""
+    known = Measure(mean=0.5, sd=0.0, mean_passed=0.5, known=4)
+
+    verdict = judged("a ++++++++", side_of("a ++++++++", a={"measures": {"cost_usd": (known,)}}))
+
+    assert verdict.economics["candidate"]["cost_usd"] == 2.0
+    assert verdict.economics["candidate"]["cost_per_success_usd"] is None
+    assert any("candidate's cost is known for 4 of 8" in text for text in verdict.warnings)
 
 
 def test_hostile_ids_cannot_break_a_line_of_a_reason() -> None:

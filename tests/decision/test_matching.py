@@ -109,6 +109,34 @@ def test_a_filtered_baseline_restricts_the_candidate() -> None:
     assert found == Matching(compared=("refund-1",))
 
 
+@pytest.mark.parametrize("filtered", ["refund-* && *-1", "refund-1 && refund-* && *"])
+def test_every_filter_of_a_side_restricts_both(filtered: str) -> None:
+    """A task that any filter of the candidate left out is neither removed nor new."""
+    baseline = side_of("refund-1 + refund-2 + cancel-1 +")
+
+    found = matched(baseline, side_of("refund-1 +", task_filter=filtered))
+
+    assert found == Matching(compared=("refund-1",))
+
+
+def test_filters_of_both_sides_hold_together() -> None:
+    """Only what passes the filters of baseline and candidate can be missed on either side."""
+    baseline = side_of("refund-1 + refund-2 +", task_filter="refund-*")
+
+    found = matched(baseline, side_of("refund-1 + cancel-1 +", task_filter="*-1"))
+
+    assert found == Matching(compared=("refund-1",))
+
+
+@pytest.mark.parametrize("filtered", ["baseline", "candidate"])
+def test_a_side_that_holds_more_than_its_filter_is_held_to_it(filtered: str) -> None:
+    """What a file's own filter left out is on neither side, though the file has it."""
+    filters = {"baseline": None, "candidate": None} | {filtered: "refund-*"}
+    sides = (side_of("refund-1 + cancel +", task_filter=filters[side]) for side in filters)
+
+    assert matched(*sides) == Matching(compared=("refund-1",))
+
+
 def test_a_shard_removes_nothing() -> None:
     """A shard holds some of the tasks; the others are elsewhere and not gone."""
     found = matched(side_of("refund + cancel +"), side_of("refund +", shard="1/2"))

@@ -8,9 +8,9 @@ from ci_gate.decision.measures import economics_of, resilience_of
 from ci_gate.model.run import Measure, SideTask
 
 
-def spent(mean: float | None) -> Measure:
-    """Return a measure of which only the mean is known."""
-    return Measure(mean=mean, sd=None, mean_passed=None)
+def spent(mean: float | None, *, known: int | None = None) -> Measure:
+    """Return a measure of which only the mean is known, by all trials unless told."""
+    return Measure(mean=mean, sd=None, mean_passed=None, known=known)
 
 
 def test_cost_per_success_is_a_ratio_of_sums() -> None:
@@ -20,7 +20,9 @@ def test_cost_per_success_is_a_ratio_of_sums() -> None:
             outcomes=("++--", "+!.-"),
             measures={"cost_usd": (spent(0.5), spent(1.0)), "tokens": (spent(100), spent(200))},
         ),
-        "cancel": SideTask(outcomes=("+",), measures={"cost_usd": (spent(2.0),)}),
+        "cancel": SideTask(
+            outcomes=("+",), measures={"cost_usd": (spent(2.0),), "tokens": (spent(50),)}
+        ),
     }
 
     found = economics_of(tasks)
@@ -29,22 +31,29 @@ def test_cost_per_success_is_a_ratio_of_sums() -> None:
     assert found["successes"] == 4
     assert found["cost_usd"] == 4 * 0.5 + 2 * 1.0 + 2.0
     assert found["cost_per_success_usd"] == 6.0 / 4
-    assert found["tokens_per_success"] == (400 + 400) / 3
+    assert found["tokens_per_success"] == (400 + 400 + 50) / 4
+    assert found["cost_known_trials"] == 7
 
 
-def test_runs_of_unknown_cost_are_left_out_on_both_sides_of_the_ratio() -> None:
-    """A success whose cost is unknown must not make the others look cheap."""
-    tasks = {
-        "refund": SideTask(
-            outcomes=("++", "++", "++"),
-            measures={"cost_usd": (spent(1.0), None, spent(None))},
-        )
-    }
+@pytest.mark.parametrize(
+    ("cost", "known"),
+    [
+        ((spent(1.0), None, spent(None)), 2),
+        ((spent(1.0, known=1), spent(1.0), spent(1.0)), 5),
+        ((spent(1.0, known=9), spent(1.0), None), 4),
+    ],
+)
+def test_a_cost_that_some_trials_do_not_know_is_not_scaled_up(
+    cost: tuple[Measure | None, ...], known: int
+) -> None:
+    """The total is that of the trials that know it, and per success there is nothing to say."""
+    task = SideTask(outcomes=("++", "++", "++"), measures={"tokens": cost})
 
-    found = economics_of(tasks)
+    found = economics_of({"refund": task})
 
-    assert found["cost_per_success_usd"] == 1.0
-    assert found["successes"] == 6
+    assert (found["tokens"], found["tokens_known_trials"], found["trials"]) == (known, known, 6)
+    assert found["tokens_per_success"] is None
+    assert (found["cost_usd"], found["cost_known_trials"]) == (None, 0)
 
 
 def test_without_a_success_the_cost_per_success_is_infinite_and_null() -> None:

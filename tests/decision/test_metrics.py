@@ -130,6 +130,44 @@ def test_a_strict_floor_compares_the_estimate() -> None:
     assert equal.passed
 
 
+@pytest.mark.parametrize(
+    ("candidate", "metric", "floor", "kept"),
+    [
+        ("a +++++++--- b +++++++--- c +++++++---", "pass^1", 0.7, True),
+        ("a +++++++--- b +++++++--- c +++++++---", "pass^1", 0.7000001, False),
+        # (1/3 + 2/3 + 0/2) / 3 is a third, which 0.3333333333333333 does not reach.
+        ("a +-- b ++- c --", "pass^1", 0.3333333333333333, True),
+        ("a +-- b ++- c --", "pass^1", 0.33333333333333337, False),
+        ("a ++++- b +++--", "pass^2", 0.45, True),
+    ],
+)
+def test_a_strict_floor_is_held_against_the_exact_estimate(
+    candidate: str, metric: str, floor: float, *, kept: bool
+) -> None:
+    """Counts are compared with the floor as it was written, not with the binary number beside."""
+    (found,) = floors(candidate, floors={metric: floor}, strict_floors=True)
+
+    assert found.passed is kept
+
+
+def test_a_floor_of_one_is_kept_by_a_bound_of_one() -> None:
+    """A bound is at most 1, and being equal keeps a floor: nothing can be asked beyond 1."""
+    (found,) = floors("a ++++++++ b +++++++-", floors={"pass^1": 1.0})
+
+    assert (found.bound, found.passed) == (1.0, True)
+
+
+def test_a_metric_says_itself_whether_it_regressed() -> None:
+    """The test's answer stands in the verdict, so that nobody decides again by a rounded number."""
+    found = compared("a ++++++++ b ++++++++", "a -------- b ++++++++").metrics
+
+    assert {name: metric.regressed for name, metric in found.items()} == {
+        name: metric.p_adjusted <= 0.05 for name, metric in found.items() if metric.p_adjusted
+    }
+    assert any(metric.regressed for metric in found.values())
+    assert not any(m.regressed for m in compared("a ++++", "a ++++").metrics.values())
+
+
 def test_a_floor_covers_new_tasks_and_any_k() -> None:
     """It holds for the candidate's suite as it is, not for what is compared."""
     found = compared("a ++++++++", "a ++++++++ fresh --------", floors={"pass^2": 0.9})

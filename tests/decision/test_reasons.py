@@ -14,6 +14,7 @@ from ci_gate.decision.compare import compare
 from ci_gate.decision.decide import RULES, decide
 from ci_gate.model.policy import Policy
 from ci_gate.model.run import Side, Stop, StopReason
+from ci_gate.model.trial import Cause
 from ci_gate.model.verdict import Decision, ReasonCode, Verdict
 from tests.notation import side_of
 
@@ -37,10 +38,11 @@ class Situation:
 
     def __or__(self, other: Situation) -> Situation:
         floors = self.policy.get("floors", {}) | other.policy.get("floors", {})
+        causes = self.candidate.get("causes", {}) | other.candidate.get("causes", {})
         return Situation(
             tasks=self.tasks | other.tasks,
             baseline=self.baseline | other.baseline,
-            candidate=self.candidate | other.candidate,
+            candidate=self.candidate | other.candidate | {"causes": causes},
             policy=self.policy | other.policy | {"floors": floors},
             around=self.around | other.around,
             calm=self.calm and other.calm,
@@ -67,12 +69,15 @@ def stopped(reason: StopReason) -> dict[str, Any]:
 
 
 DROPS = {f"drop-{i}": ("++++++++", "+" * i + "--" + "+" * (6 - i)) for i in range(6)}
-RAISED = {(trial, 0): "grader-error: KeyError" for trial in range(8)}
+RAISED = {(trial, 0): Cause.GRADER_ERROR for trial in range(8)}
 SITUATIONS = {
-    "contaminated": Situation(around={"contaminated": ("calm-1",)}),
+    "contaminated": Situation(
+        tasks={"leaky": ("++++++++", "+++++++!")},
+        candidate={"causes": {"leaky": {(7, 0): Cause.CONTAMINATED}}},
+    ),
     "grader-errors": Situation(
         tasks={f"raised-{i}": ("--------", "--------") for i in range(6)},
-        candidate={"reasons": {f"raised-{i}": RAISED for i in range(6)}},
+        candidate={"causes": {f"raised-{i}": RAISED for i in range(6)}},
     ),
     "too-many-errors": Situation(
         tasks={f"down-{i}": ("++++++++", "!!!!!!!+") for i in range(6)},

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ci_gate.grading.own import ERROR_PREFIX, build, grade_of, validate
-from ci_gate.model.trial import Grade, Step, Trajectory
+from ci_gate.model.trial import Cause, Grade, Step, Trajectory
 from tests.trials import BareWorld, spec_of, task_of, trial_of
 
 
@@ -73,9 +73,10 @@ def test_the_function_gets_task_trajectory_and_both_worlds() -> None:
 def test_a_grader_that_raises_fails_the_trial_and_says_so(
     reply: dict[str, Any], reason: str
 ) -> None:
-    """The trial is failed, and the reason starts with the mark of a grader's own error."""
+    """The trial is failed, and both cause and reason say that it was the grader."""
     grade = graded(Worker(reply))
     assert (grade.passed, grade.reason) == (False, ERROR_PREFIX + reason)
+    assert grade.cause is Cause.GRADER_ERROR
 
 
 @pytest.mark.parametrize(
@@ -117,6 +118,7 @@ def test_a_grade_is_a_truth_value_a_score_or_a_table(result: Any, expected: Grad
         {"passed": True, "score": 2},
         {"passed": True, "score": True},
         {"passed": True, "verdict": "ok"},
+        {"passed": False, "cause": "agent"},
     ],
 )
 def test_anything_else_is_the_graders_mistake(result: Any) -> None:
@@ -125,6 +127,13 @@ def test_anything_else_is_the_graders_mistake(result: Any) -> None:
     assert not grade.passed
     assert grade.reason is not None
     assert grade.reason.startswith(ERROR_PREFIX)
+    assert grade.cause is Cause.GRADER_ERROR
+
+
+def test_no_words_of_a_grader_make_it_a_broken_one() -> None:
+    """A grader that says no has given its grade, whatever its reason speaks of."""
+    grade = grade_of("g", {"passed": False, "reason": "grader-error: contaminated"})
+    assert grade.cause is None
 
 
 @pytest.mark.parametrize("function", ["graders:polite", "desk.eval.graders:Polite.check", "é:ü"])

@@ -45,6 +45,21 @@ def test_regressed_verdict_has_failures_for_what_regressed() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("regressed", "adjusted", "result"), [(True, 0.0500001, "failure"), (False, 0.05, "passed")]
+)
+def test_a_metric_fails_by_the_verdicts_word(
+    *, regressed: bool, adjusted: float, result: str
+) -> None:
+    """A p-value that was rounded to the level decides nothing a second time."""
+    shown = samples.metric(0.9, 0.8, (-0.2, -0.1), 0.05, adjusted=adjusted, regressed=regressed)
+    made = verdict(
+        Decision.REGRESSED, {ReasonCode.SUITE_REGRESSED: "fell"}, metrics={"pass^1": shown}
+    )
+
+    assert results(made)["suite pass^1"] == result
+
+
 def test_flip_removed_task_and_floor_are_failures() -> None:
     """What turns a verdict red outside the test is a failure of its own."""
     assert results(samples.flipped()) == {

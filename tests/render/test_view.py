@@ -132,11 +132,12 @@ def test_baseline_says_where_it_came_from() -> None:
 
 def test_regressed_tasks_are_ordered_worst_first() -> None:
     """The strongest evidence comes first, then the largest drop, then the id."""
+    strong = {"p": 1e-4, "adjusted": 0.001}
     red = [
-        task("weak", Claim.REGRESSED, "32/32", "2/8", 0.01, adjusted=0.04),
-        task("b-same", Claim.REGRESSED, "32/32", "1/8", 1e-4, adjusted=0.001),
-        task("a-same", Claim.REGRESSED, "32/32", "1/8", 1e-4, adjusted=0.001),
-        task("deeper", Claim.REGRESSED, "32/32", "0/8", 1e-4, adjusted=0.001),
+        task("weak", Claim.REGRESSED, p=0.01, adjusted=0.04, contribution=-0.5),
+        task("b-same", Claim.REGRESSED, **strong, contribution=-0.1),
+        task("a-same", Claim.REGRESSED, **strong, contribution=-0.1),
+        task("deeper", Claim.REGRESSED, **strong, contribution=-0.2),
     ]
 
     shown = table(verdict(Decision.REGRESSED, tasks=red), "regressed")
@@ -195,15 +196,35 @@ def test_contributors_are_not_shown_beside_a_proven_task() -> None:
     assert "contributors" not in keys(samples.red_by_task())
 
 
-def test_tasks_that_rose_do_not_contribute() -> None:
-    """A task that rose is no contributor, whatever its share."""
+def test_contributors_are_what_the_verdict_says_they_are() -> None:
+    """A task's part is read, not computed again: over paired seeds its rates may say otherwise."""
     made = verdict(
         Decision.REGRESSED,
         {ReasonCode.SUITE_REGRESSED: "fell"},
-        [task("up", baseline="1/8", candidate="8/8", contribution=0.2)],
+        [
+            task("up", baseline="8/8", candidate="1/8", contribution=0.2),
+            task("still", baseline="8/8", candidate="1/8", contribution=0.0),
+            task("down", baseline="8/16", candidate="4/8", contribution=-0.01),
+            task("deep", baseline="8/16", candidate="4/8", contribution=-0.02),
+        ],
     )
 
-    assert "contributors" not in keys(made)
+    found = section(made, "contributors").table
+
+    assert found is not None
+    assert column(found, "Task") == ["deep", "down"]
+
+
+def test_improvements_are_ordered_by_their_part_of_the_gain() -> None:
+    """The task that lifted the suite the most comes first, whatever its p-value."""
+    made = verdict(
+        tasks=[
+            task("small", Claim.IMPROVED, p=0.99, contribution=0.01),
+            task("large", Claim.IMPROVED, p=0.9, contribution=0.05),
+        ]
+    )
+
+    assert column(table(made, "improved"), "Task") == ["large", "small"]
 
 
 @pytest.mark.parametrize(

@@ -187,6 +187,7 @@ TWO = {"agent": {}, "run_digest": "x"}
         (with_task(trials=3), r"outcomes\[0\] has 8 characters for 3 trials"),
         (with_task(faulted=[1]), "faulted has 1 entries for 2 runs"),
         (with_task(turns=[[1, 2]] * 2), r"Expected `array` of length 3"),
+        (with_task(turns=[[1, 2, 3, 0]] * 2), r"Expected `int` >= 1"),
         (with_task(turns=[["x", 1, 1]] * 2), r"Expected `float \| null`, got `str`"),
         (with_task(measures={"plan": [None]}), "measures.plan has 1 entries for 2 runs"),
         (EXAMPLE.replace("[5.1,", "[NaN,").encode(), "found NaN"),

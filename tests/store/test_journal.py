@@ -147,6 +147,34 @@ def test_resume_knows_what_is_finished(desk) -> None:
     assert run.header.created is None
 
 
+def test_resume_knows_what_every_attempt_cost(desk) -> None:
+    """Money spent on attempts that later ones superseded stays spent; attempts without a price, 0.
+
+    The digest and the count of a finished run are those of the surviving lines alone.
+    """
+    first = desk.records("refund !", cost_usd=0.25)[0]
+    attempts = [
+        msgspec.structs.replace(first, attempt=number, status=status, cost_usd=cost_usd)
+        for number, status, cost_usd in (
+            (1, Status.ERRORED, 0.25),
+            (2, Status.ERRORED, None),
+            (3, Status.PASSED, 0.5),
+        )
+    ]
+    with Journal.open(desk.path, desk.header()) as journal:
+        for record in (*attempts, *desk.records("cancel +", cost_usd=2.0)):
+            journal.append(record)
+
+    with Journal.open(desk.path, desk.header(), resume=True) as journal:
+        spent_usd = journal.spent_usd
+        footer = journal.finish(COMPLETE)
+
+    alone = desk.write([attempts[-1], *desk.records("cancel +", cost_usd=2.0)], name="alone")
+    assert spent_usd == 2.75
+    assert footer.trials == 2
+    assert load_run(alone).footer.digest == footer.digest
+
+
 def test_resume_without_a_journal_begins(desk) -> None:
     """--resume starts afresh where there is no journal."""
     with Journal.open(desk.path, desk.header(), resume=True) as journal:

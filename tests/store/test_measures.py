@@ -31,7 +31,18 @@ def test_what_is_unknown_is_left_out() -> None:
     """A trial that does not know its cost neither counts nor lowers the mean."""
     found = measured([[line(cost_usd=0.2), line()], [line()]])
 
-    assert found == {"cost_usd": (Measure(mean=0.2, sd=None, mean_passed=0.2), None)}
+    assert found == {"cost_usd": (Measure(mean=0.2, sd=None, mean_passed=0.2, known=1), None)}
+
+
+def test_a_measure_says_how_many_trials_know_it_unless_all_do() -> None:
+    """Judged trials alone are counted: an errored one owes no measure."""
+    all_know = [line(tokens=3), line("failed", tokens=5), line("errored")]
+    some_know = [line(tokens=3), line("failed"), line("errored", tokens=9)]
+
+    (whole, part) = measured([all_know, some_know])["tokens"]
+
+    assert (whole, part) == (Measure(4.0, pytest.approx(2**0.5), 3.0), Measure(3.0, None, 3.0, 1))
+    assert rounded(part) == part
 
 
 def test_no_pass_no_mean_over_passes() -> None:

@@ -242,7 +242,9 @@ def test_a_sound_baseline_is_admitted(desk) -> None:
 @pytest.mark.parametrize(
     ("notation", "fields", "ks", "reason"),
     [
-        ("refund ++-+", {}, (1, 8), "pass^8 needs 8 trials of a task, task refund has 4"),
+        ("refund ++-+", {}, (1, 8), "pass^8 needs 8 judged trials of each task: refund has 4"),
+        ("refund +++! b ++++", {"limit": 1.0}, (4,), "4 judged trials of each task: refund has 3"),
+        ("refund +++! b !!!!", {"limit": 1.0}, (), "1 judged trial of each task: b has 0"),
         ("refund ----", {}, (1,), "not a single trial passed"),
         ("refund ++!!", {}, (1,), "2 of 4 trials errored, at most 5.0% may"),
         ("refund ++-.", {}, (1,), "1 of 4 trials were not run"),
@@ -256,7 +258,8 @@ def test_what_cannot_serve_is_refused(
     desk, notation: str, fields: dict[str, Any], ks: tuple[int, ...], reason: str
 ) -> None:
     """Each way in which a baseline cannot serve is refused with its reason."""
-    found = reasons(desk.run(notation, **{"trials": 4, **fields}), ks)
+    limit = fields.pop("limit", 0.05)
+    found = reasons(desk.run(notation, **{"trials": 4, **fields}), ks, limit)
 
     assert len(found) == 1
     assert found[0].endswith(reason)
@@ -274,18 +277,33 @@ def test_repeats_count_as_trials(desk) -> None:
     assert reasons(desk.run("refund ++-+/+++-", trials=4), (8,)) == []
 
 
-def test_a_task_with_its_own_small_number_is_no_reason(desk) -> None:
-    """A task that asks for fewer trials leaves the metric, unless no task is left."""
-    one = desk.run("slow + refund ++-+", "a", plan=Plan(trials=4, task_trials={"slow": 1}))
-    all_ = desk.run("slow +", "b", plan=Plan(trials=4, task_trials={"slow": 1}))
+def test_a_task_with_its_own_small_number_is_refused_by_name(desk) -> None:
+    """A task that no plan of the gate could judge is not let in behind the others."""
+    plan = Plan(trials=4, task_trials={"slow": 1, "odd": 3})
+    run = desk.run("slow + refund ++-+ odd ++-", plan=plan)
 
-    assert reasons(one) == []
-    assert reasons(all_) == ["pass^4 needs 4 trials of a task, task slow has 1"]
+    assert reasons(run) == ["pass^4 needs 4 judged trials of each task: odd has 3, slow has 1"]
+    assert reasons(run, (1,)) == []
+
+
+def test_only_the_first_tasks_that_are_short_are_named(desk) -> None:
+    """A refusal stays a line, however many tasks are short."""
+    run = desk.run(" ".join(f"t{i} +" for i in range(8)), trials=1)
+
+    assert reasons(run, (2,))[0].endswith("t4 has 1 and 3 more")
+
+
+@pytest.mark.parametrize(("errored", "refused"), [(29, False), (30, True)])
+def test_the_share_of_errors_is_exact(desk, errored: int, *, refused: bool) -> None:
+    """29 of 100 are 0.29, which the nearest binary number just misses."""
+    run = desk.run(f"refund {'+' * (100 - errored)}{'!' * errored}", trials=100)
+
+    assert bool(reasons(run, (1,), 0.29)) is refused
 
 
 def test_errors_that_count_as_failures_are_no_reason(desk) -> None:
     """Under errors = fail errored trials are judged, so their share is no obstacle."""
-    assert reasons(desk.run("refund ++!!", trials=4, errors="fail")) == []
+    assert reasons(desk.run("refund ++!!", trials=4, errors="fail"), (4,)) == []
 
 
 def test_statuses_are_the_three(desk) -> None:

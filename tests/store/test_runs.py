@@ -12,7 +12,7 @@ import pytest
 from ci_gate.codec import canonical
 from ci_gate.errors import FileFormatError
 from ci_gate.model.run import NOT_RUN, Plan, StopReason
-from ci_gate.model.trial import Grade, Status, TrialRecord
+from ci_gate.model.trial import Cause, Grade, Status, TrialRecord
 from ci_gate.store.runs import canonical_lines, load_run, to_side
 
 
@@ -275,6 +275,29 @@ def test_a_side_carries_what_the_comparison_asks(desk) -> None:
     assert side.runs[0].agent.digest == "sha256:good"
     assert side.runs[0].model == "m"
     assert side.runs[0].run_digest == run.digest
+
+
+def test_a_side_knows_the_causes_that_the_harness_recorded(desk) -> None:
+    """The cause of a trial that did not pass is carried; a line without one has none."""
+    causes = [Cause.AGENT, Cause.CONTAMINATED, None, None]
+    records = [
+        msgspec.structs.replace(record, cause=cause, reason="grader-error: x")
+        for record, cause in zip(desk.records("refund -!-+"), causes, strict=True)
+    ]
+
+    side = to_side(desk.run(records))
+    foreign = to_side(load_run(desk.lines(desk.minimal, desk.trial(status="failed"))))
+
+    assert side.tasks["refund"].causes == {(0, 0): Cause.AGENT, (1, 0): Cause.CONTAMINATED}
+    assert foreign.tasks["refund"].causes == {}
+
+
+def test_a_cause_that_is_none_is_refused(desk) -> None:
+    """The set is closed: another word is a mistake of whoever wrote the file."""
+    path = desk.lines(desk.minimal, desk.trial(status="failed", cause="bad luck"))
+
+    with pytest.raises(FileFormatError, match="Invalid enum value 'bad luck'"):
+        load_run(path)
 
 
 def test_a_small_file_cannot_ask_for_much_memory(desk) -> None:
