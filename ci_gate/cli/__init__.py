@@ -22,6 +22,7 @@ from ci_gate.errors import GateError, printable
 __all__ = ["cli", "main"]
 
 _USAGE, _INTERNAL, _INTERRUPTED = 2, 4, 130
+_MOST_PROBLEMS = 50
 
 
 class _Verb(NamedTuple):
@@ -113,11 +114,14 @@ def _status(arguments: list[str]) -> int:
 
 
 def _explain(error: GateError) -> int:
-    for problem in error.problems:
+    for problem in error.problems[:_MOST_PROBLEMS]:
         lines = str(problem).splitlines() or [""]
         click.echo(f"ci-gate: {lines[0]}", err=True)
         for line in lines[1:]:
             click.echo(f"  {line}", err=True)
+    hidden = len(error.problems) - _MOST_PROBLEMS
+    if hidden > 0:
+        click.echo(f"ci-gate: and {hidden:,} more", err=True)
     return error.exit_code
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from ci_gate.errors import printable
+
 
 @click.command(
     "init",
@@ -28,7 +30,13 @@ def command(folder: Path) -> None:
     for name in result.written:
         click.echo(f"wrote {name}", err=True)
     for name in result.kept:
-        click.echo(f"kept  {name if (folder / name).exists() else f'no {name}'}", err=True)
+        click.echo(f"kept  {name}", err=True)
+    if result.top is not None:
+        click.echo(
+            f"no workflow: it belongs into {printable(result.top)}/.github/workflows, with "
+            "working-directory set to this folder (see docs/ci.md)",
+            err=True,
+        )
     click.echo(
         "\nNext:\n"
         "  ci-gate check              run the example; there is no baseline yet\n"

@@ -134,7 +134,7 @@ class AgentTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     python: Annotated[
         Annotated[
             str,
-            Meta(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$", examples=["refund_desk.agent:run"]),
+            Meta(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$", examples=["desk.agent:run"]),
         ]
         | None,
         Meta(description="`module:function` of a Python agent."),

@@ -11,15 +11,17 @@ from pathlib import Path
 from typing import Literal
 
 from ci_gate.config import SuiteConfig
-from ci_gate.errors import BaselineError, printable
+from ci_gate.errors import BaselineError, Problem, printable
 from ci_gate.gate import gitbase
 from ci_gate.gate.project import Project
 from ci_gate.gate.sides import load_side
+from ci_gate.model.policy import Policy
 from ci_gate.model.run import Side
 from ci_gate.store.baselines import parse_baseline, to_side
 from ci_gate.store.files import read_whole
+from ci_gate.store.pooling import admit
 
-__all__ = ["Bar", "baseline_path", "find_bar"]
+__all__ = ["Bar", "admitted_ks", "baseline_path", "find_bar"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +36,8 @@ class Bar:
         ``missing``: the base has one that the head deleted or whose suite it no longer has.
     edited : bool
         The change edits the file.
+    proposed : Side or None
+        What the change puts in its place, where it edits it and the label lets it.
     origin : str
         Which file of which commit, for people.
     changed_at : str or None
@@ -45,6 +49,7 @@ class Bar:
     edited: bool
     origin: str
     changed_at: str | None = None
+    proposed: Side | None = None
 
 
 def baseline_path(project: Project, suite: str) -> Path:
@@ -96,17 +101,46 @@ def _of_base(project: Project, suite: SuiteConfig, path: Path, content: bytes) -
     name = f"{_shown(project, path)} of {project.base.explanation}"
     present = read_whole(path) if path.is_file() else None
     gone = present is None or all(other.name != suite.name for other in project.head.suites)
+    edited = _is_edited(project, path, present, content)
     assert project.repository is not None
     assert project.base.commit is not None
     return Bar(
         side=to_side(parse_baseline(content, name=name)),
         status="missing" if gone else "found",
-        edited=present is not None
-        and present != content
-        and gitbase.is_edited(project.repository, project.base, path, present),
+        edited=edited,
         origin=name,
         changed_at=gitbase.last_change(project.repository, project.base.commit, path),
+        proposed=_proposed(project, suite, path, present) if edited else None,
     )
+
+
+def _is_edited(project: Project, path: Path, present: bytes | None, content: bytes) -> bool:
+    if present is None or present == content or project.repository is None:
+        return False
+    return gitbase.is_edited(project.repository, project.base, path, present)
+
+
+def _proposed(
+    project: Project, suite: SuiteConfig, path: Path, present: bytes | None
+) -> Side | None:
+    """Return the baseline that a labelled change brings; it must be able to serve."""
+    if not project.labelled or present is None:
+        return None
+    shown = f"{_shown(project, path)} of this change"
+    baseline = parse_baseline(present, name=shown)
+    policy = project.config.policy_of(suite)
+    problems = admit(baseline, ks=admitted_ks(policy), max_errored_rate=policy.max_errored_rate)
+    if baseline.suite != suite.name:
+        what = f"is of suite {printable(baseline.suite)!r}, not of {suite.name!r}"
+        problems = [Problem(what=what, where=shown), *problems]
+    if problems:
+        raise BaselineError.of(problems)
+    return to_side(baseline)
+
+
+def admitted_ks(policy: Policy) -> tuple[int, ...]:
+    """Return the k that a baseline must serve: single flips need one trial of a task."""
+    return () if policy.deterministic else policy.ks
 
 
 def _of_working_tree(project: Project, path: Path) -> Bar:

@@ -11,10 +11,11 @@ from ci_gate.decision.summary import counts_by_task, suite_metrics
 from ci_gate.errors import BaselineError, GateError, GitError, printable
 from ci_gate.gate import gitbase
 from ci_gate.gate.bar import baseline_path
+from ci_gate.gate.differences import TaskDifference, task_differences
 from ci_gate.gate.history import PastVersion, history
 from ci_gate.gate.project import Project, Word, open_project
 from ci_gate.gate.sides import load_side
-from ci_gate.model.run import Side, SideTask
+from ci_gate.model.run import Side
 from ci_gate.model.verdict import Counts
 from ci_gate.store.baselines import parse_baseline, to_side
 
@@ -23,7 +24,6 @@ __all__ = [
     "Difference",
     "Past",
     "Shown",
-    "TaskDifference",
     "diff",
     "past",
     "show",
@@ -54,16 +54,6 @@ class Shown:
     side: Side
     counts: Mapping[str, Counts]
     metrics: Mapping[str, float | None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TaskDifference:
-    """A task that differs between two sides."""
-
-    task: str
-    baseline: Counts | None
-    candidate: Counts | None
-    remark: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,35 +147,11 @@ def _described(side: Side, title: str, project: Project, suite: SuiteConfig) -> 
 
 
 def _difference(baseline: Shown, candidate: Shown) -> Difference:
-    names = sorted({*baseline.side.tasks, *candidate.side.tasks})
-    tasks = (_task_difference(name, baseline, candidate) for name in names)
     return Difference(
         baseline=baseline,
         candidate=candidate,
-        tasks=tuple(task for task in tasks if task is not None),
+        tasks=task_differences(baseline.side, candidate.side),
     )
-
-
-def _task_difference(name: str, baseline: Shown, candidate: Shown) -> TaskDifference | None:
-    one, other = baseline.side.tasks.get(name), candidate.side.tasks.get(name)
-    if one == other:
-        return None
-    return TaskDifference(
-        task=name,
-        baseline=baseline.counts.get(name),
-        candidate=candidate.counts.get(name),
-        remark=_remark(one, other),
-    )
-
-
-def _remark(one: SideTask | None, other: SideTask | None) -> str:
-    if one is None:
-        return "new"
-    if other is None:
-        return "removed"
-    if one.digest != other.digest:
-        return "edited"
-    return "other outcomes" if one.outcomes != other.outcomes else "other measures"
 
 
 def _past_of(project: Project, suite: SuiteConfig) -> tuple[Past, ...]:

@@ -33,6 +33,7 @@ __all__ = [
     "Repository",
     "find_repository",
     "head_commit",
+    "is_behind",
     "is_edited",
     "last_change",
     "list_tree",
@@ -124,6 +125,14 @@ def is_edited(repository: Repository, base: Base, path: Path, present: bytes) ->
         return False
     fork = _merge_base(repository, base.commit)
     return fork is None or read_blob(repository, fork, path) != present
+
+
+def is_behind(repository: Repository | None, base: Base) -> bool:
+    """Return whether the base has commits that HEAD does not have; False where that is unknown."""
+    if repository is None or base.commit is None:
+        return False
+    fork = _merge_base(repository, base.commit)
+    return fork is not None and fork != base.commit
 
 
 def _without_repository(name: str | None) -> Base:

@@ -7,17 +7,23 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from ci_gate.config import SuiteConfig, policy_digest
 from ci_gate.decision.circumstances import Circumstances
 from ci_gate.decision.compare import compare
 from ci_gate.decision.decide import decide
+from ci_gate.decision.summary import suite_metrics
 from ci_gate.gate.bar import Bar
+from ci_gate.gate.differences import task_differences
 from ci_gate.gate.project import Project
 from ci_gate.model.policy import Policy
 from ci_gate.model.run import Side
 from ci_gate.model.verdict import Verdict
 
 __all__ = ["judge", "judge_without_project"]
+
+_MOST_MOVED = 20
 
 
 def judge(
@@ -53,9 +59,19 @@ def judge(
         policy_digest=policy_digest(policy),
         provenance=_provenance(project, bar, candidate),
         replay_command=_replay_command(project, suite),
-        warnings=(*warnings, *_remarks(project, bar, candidate)),
+        warnings=(*warnings, *_remarks(project, bar, candidate, policy)),
     )
-    return decide(compare(bar.side, candidate, policy, circumstances), policy, circumstances)
+    own = _of_this_suite(policy, project, bar, candidate)
+    return decide(compare(bar.side, candidate, own, circumstances), own, circumstances)
+
+
+def _of_this_suite(policy: Policy, project: Project, bar: Bar, candidate: Side) -> Policy:
+    """Leave out quarantines of other suites' tasks, which would look like mistakes here."""
+    if len(project.config.suites) == 1:
+        return policy
+    known = {*candidate.tasks, *(bar.side.tasks if bar.side else ())}
+    here = tuple(entry for entry in policy.quarantine if entry.task in known)
+    return msgspec.structs.replace(policy, quarantine=here)
 
 
 def judge_without_project(
@@ -90,8 +106,16 @@ def _provenance(project: Project, bar: Bar, candidate: Side) -> Mapping[str, Any
     return {"baseline": baseline, "policy": f"{project.path.name} of {project.policy_origin}"}
 
 
-def _remarks(project: Project, bar: Bar, candidate: Side) -> list[str]:
+def _remarks(project: Project, bar: Bar, candidate: Side, policy: Policy) -> list[str]:
     remarks = [f"{edit} ({_effect_of_edits(project)})" for edit in project.edits]
+    remarks += _movement(bar, policy)
+    if project.is_behind:
+        remarks.append(
+            f"This branch does not have {project.base.explanation}: tasks and bar may have moved "
+            "there, so bring it up to date before anything else."
+        )
+    if candidate.runs and candidate.runs[-1].agent.dirty:
+        remarks.append("The agent has uncommitted changes: its digest may not tell them apart.")
     age = _age_days(bar, candidate)
     limit = project.config.baseline.max_age_days
     if age is not None and age > limit:
@@ -103,6 +127,25 @@ def _remarks(project: Project, bar: Bar, candidate: Side) -> list[str]:
             f"The working tree has another baseline than {bar.origin}; it counts once it is there."
         )
     return remarks
+
+
+def _movement(bar: Bar, policy: Policy) -> list[str]:
+    """Say how the bar moves, task by task, where the label lets it."""
+    if bar.side is None or bar.proposed is None:
+        return []
+    before = suite_metrics(bar.side, policy.ks)
+    lines = [
+        f"The bar moves: {metric} from {_percent(before[metric])} to {_percent(share)}."
+        for metric, share in suite_metrics(bar.proposed, policy.ks).items()
+    ]
+    moved = task_differences(bar.side, bar.proposed)
+    lines += [f"The bar moves: {one.describe()}." for one in moved[:_MOST_MOVED]]
+    hidden = len(moved) - _MOST_MOVED
+    return [*lines, f"The bar moves for {hidden} more tasks."] if hidden > 0 else lines
+
+
+def _percent(share: float | None) -> str:
+    return "nothing" if share is None else f"{share:.1%}".replace("%", " %")
 
 
 def _effect_of_edits(project: Project) -> str:

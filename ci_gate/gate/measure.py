@@ -354,7 +354,9 @@ def _missing(
 
 def _exit_code(run: RunFile, policy: Policy) -> ExitCode:
     assert run.footer is not None
-    errored = sum(record.status is Status.ERRORED for record in run.records)
-    too_many = policy.errors == "exclude" and errored > policy.max_errored_rate * len(run.records)
+    apart = {quarantine.task for quarantine in policy.quarantine}
+    gated = [record for record in run.records if record.task not in apart]
+    errored = sum(record.status is Status.ERRORED for record in gated)
+    too_many = policy.errors == "exclude" and not policy.allows_errored(errored, len(gated))
     over_budget = run.footer.stop.reason is StopReason.BUDGET
     return ExitCode.INCONCLUSIVE if too_many or over_budget else ExitCode.PASSED

@@ -66,6 +66,8 @@ class Project:
         What the working tree edits of the part that the base decides.
     policy_origin : str
         Whose configuration is in effect, for people.
+    is_behind : bool
+        The base has commits that a pull request does not have.
     labelled : bool
         A pull request that may move the bar: its own configuration is in effect.
     output : Path
@@ -81,6 +83,7 @@ class Project:
     repository: Repository | None
     edits: tuple[str, ...]
     policy_origin: str
+    is_behind: bool
     labelled: bool
     output: Path
 
@@ -176,6 +179,7 @@ def open_project(
         repository=repository,
         edits=() if before is None else configuration.differences(head, before),
         policy_origin="the working tree" if bound is None else base.explanation,
+        is_behind=base.kind == "pull-request" and gitbase.is_behind(repository, base),
         labelled=labelled,
         output=output or root / _OUTPUT,
     )

@@ -83,7 +83,7 @@ class _LastRecord:
 
 
 def replay(request: ReplayRequest) -> Replayed:
-    """Run the trial live, with its seed and its faults.
+    """Run the trial live, with the seed and the faults that ``check`` gives it.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def replay(request: ReplayRequest) -> Replayed:
         request.config_path,
         output=None,
         baseline_ref=None,
-        word=Word.OWN,
+        word=Word.BASE,
         environment=request.environment,
     )
     suite, task = _find(project, request)

@@ -21,10 +21,15 @@ _FILES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Scaffold:
-    """Paths, relative to the folder, that were written and that were there already."""
+    """Paths, relative to the folder, that were written and that were there already.
+
+    ``top`` is the top of the repository where the folder lies below it: workflows are read there
+    only, so none was written.
+    """
 
     written: tuple[str, ...]
     kept: tuple[str, ...]
+    top: Path | None = None
 
 
 def scaffold(folder: Path) -> Scaffold:
@@ -43,9 +48,20 @@ def scaffold(folder: Path) -> Scaffold:
     wanted = dict(_FILES)
     if (folder / "ci-gate.toml").exists():
         wanted = {name: source for name, source in _FILES.items() if name.startswith(".github")}
+    top = _top_above(folder.resolve())
+    if top is not None:
+        wanted = {name: source for name, source in wanted.items() if not name.startswith(".github")}
     done = {name: _write_new(folder / name, source) for name, source in wanted.items()}
     written = tuple(name for name, is_new in done.items() if is_new)
-    return Scaffold(written=written, kept=tuple(name for name in _FILES if name not in written))
+    kept = tuple(name for name in _FILES if name not in written and (folder / name).exists())
+    return Scaffold(written=written, kept=kept, top=top)
+
+
+def _top_above(folder: Path) -> Path | None:
+    """Return the top of the repository that a folder lies below; None at the top or outside."""
+    if (folder / ".git").exists():
+        return None
+    return next((above for above in folder.parents if (above / ".git").exists()), None)
 
 
 def _write_new(path: Path, source: str) -> bool:

@@ -9,14 +9,15 @@ from pathlib import Path
 from ci_gate.config import SuiteConfig
 from ci_gate.decision.summary import suite_metrics
 from ci_gate.errors import BaselineError, Problem, UsageError, printable
-from ci_gate.gate.bar import baseline_path
+from ci_gate.gate.bar import admitted_ks, baseline_path
 from ci_gate.gate.determinism import require_determinism
 from ci_gate.gate.measure import RunOptions, Watch, measure, prepare
 from ci_gate.gate.project import Project, Word, open_project, refuse_privileged_event
 from ci_gate.store.baselines import dump_baseline, load_baseline, to_side
 from ci_gate.store.files import write_whole
+from ci_gate.store.loading import load
 from ci_gate.store.pooling import admit, moves_bar, pool
-from ci_gate.store.runs import RunFile, load_run
+from ci_gate.store.runs import RunFile
 
 __all__ = ["UpdateRequest", "Updated", "update"]
 
@@ -96,6 +97,17 @@ def update(request: UpdateRequest, watch: Watch) -> tuple[Updated, ...]:
     return tuple(_from_deep_run(project, suite, request, watch) for suite in suites)
 
 
+def _given(path: Path) -> RunFile:
+    loaded = load(path)
+    if isinstance(loaded, RunFile):
+        return loaded
+    raise BaselineError(
+        "is a baseline, and an update takes runs",
+        where=printable(path),
+        hint="Give .run.jsonl files, or none for a deep run.",
+    )
+
+
 def _refuse_run_options(options: RunOptions) -> None:
     if options != RunOptions():
         raise UsageError(
@@ -105,7 +117,7 @@ def _refuse_run_options(options: RunOptions) -> None:
 
 
 def _from_files(project: Project, request: UpdateRequest) -> Updated:
-    runs = [load_run(path) for path in request.runs]
+    runs = [_given(path) for path in request.runs]
     name = request.suite or runs[0].header.suite
     for run in runs:
         if run.header.suite != name:
@@ -139,9 +151,9 @@ def _kept(
     before = load_baseline(path) if path.exists() else None
     after = pool(before, runs, forced=request.forced)
     policy = project.config.policy_of(suite)
-    # Single flips judge a deterministic suite, so one trial of a task can serve.
-    ks = () if policy.deterministic else policy.ks
-    problems = admit(after, ks=ks, max_errored_rate=policy.max_errored_rate, runs=runs)
+    problems = admit(
+        after, ks=admitted_ks(policy), max_errored_rate=policy.max_errored_rate, runs=runs
+    )
     if problems and not request.forced:
         raise _refused(problems)
     written = moves_bar(before, after)

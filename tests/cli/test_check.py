@@ -369,3 +369,126 @@ def test_an_unknown_verb_names_the_nearest(place):
 
     assert ended.status == 2
     assert "Did you mean 'check'?" in ended.err
+
+
+def test_waiting_trials_of_one_worker_never_wait_for_each_other(place):
+    """Inline: a call that waits may read what woke the loop; no trial is lost by that."""
+    place.gate("init")
+    place.replace("ci-gate.toml", '# interpreter = "auto"', 'isolation = "inline" #')
+    place.replace("ci-gate.toml", "# timeout_s = 120", "timeout_s = 5")
+    (place.path / "evals/example.toml").unlink()
+    place.replace("ci-gate.toml", "evals/*.toml", "evals/*.jsonl")
+    tasks = [
+        {"id": f"t{n}", "instruction": "-", "graders": [{"type": "answer", "equals": "ok"}]}
+        for n in range(60)
+    ]
+    (place.path / "evals/many.jsonl").write_text("\n".join(map(json.dumps, tasks)))
+    (place.path / "evals/toy_agent.py").write_text(
+        "import asyncio\n"
+        "async def run(task, env):\n"
+        "    await asyncio.sleep(0.01)\n"
+        "    env.kv.set('seen', task.id)\n"
+        "    await asyncio.sleep(0.001)\n"
+        "    return 'ok' if env.kv.get('seen') == task.id else 'mixed up'\n"
+    )
+
+    ended = place.gate("check", "--jobs", "64", "--json", "-", "--quiet")
+
+    assert json.loads(ended.out)["metrics"]["pass^1"]["candidate"] == 1.0
+
+
+def test_a_broken_new_baseline_does_not_pass_under_the_label(gated):
+    """What the label lets in must be able to serve the next change."""
+    (gated.path / "baselines/example.json").write_text("{}")
+    gated.commit()
+
+    ended = gated.gate("check", CI_GATE_BASE_REF="refs/heads/main", CI_GATE_LABELLED="true")
+
+    assert ended.status == 2
+    assert "baselines/example.json of this change" in ended.err
+
+
+def test_the_report_shows_the_bar_moving_task_by_task(gated):
+    """A reviewer of a labelled pull request sees what the new bar gives up."""
+    gated.replace(*BROKEN)
+    gated.gate("baseline", "update", "--quiet")
+    gated.commit()
+
+    gated.gate("check", CI_GATE_BASE_REF="refs/heads/main", CI_GATE_LABELLED="true")
+
+    moves = [one for one in verdict(gated)["warnings"] if one.startswith("The bar moves")]
+    assert any("pass^8 from 100.0 % to" in one for one in moves)
+    assert any("greeting from 8/8 to" in one for one in moves)
+
+
+def test_a_branch_behind_its_base_is_told_to_catch_up(gated):
+    """An untouched branch is not advised to undo what its base has moved on to."""
+    gated.git("switch", "--quiet", "main")
+    gated.replace("evals/example.toml", "Greet the", "Please greet the")
+    gated.commit("edit a task")
+    gated.git("switch", "--quiet", "change")
+
+    gated.gate("check", CI_GATE_BASE_REF="refs/heads/main")
+
+    assert any("bring it up to date" in warning for warning in verdict(gated)["warnings"])
+
+
+def test_uncommitted_changes_of_the_agent_are_said(gated):
+    """A digest of tracked files may not tell two states of a working tree apart."""
+    gated.replace(*BROKEN)
+
+    ended = gated.gate("check")
+
+    assert "uncommitted changes" in " ".join(verdict(gated)["warnings"]), ended.err
+
+
+def test_the_printed_command_repeats_the_trial_of_an_edited_policy(gated):
+    """``replay`` takes seed and faults from where ``check`` takes them."""
+    gated.replace("ci-gate.toml", 'seed = "0x20261030"', 'seed = "0x99"')
+    gated.replace(*BROKEN)
+    gated.commit()
+    gated.gate("check")
+    replay = next(task["replay"][0] for task in verdict(gated)["tasks"] if task["replay"])
+
+    again = gated.gate(*replay["command"].split()[1:])
+
+    assert replay["seed"] in again.out
+    assert again.status == 1
+
+
+def test_a_quarantine_of_another_suites_task_is_no_mistake(gated):
+    """Each suite is told of its own quarantines only."""
+    gated.git("switch", "--quiet", "main")
+    gated.replace(
+        "ci-gate.toml",
+        "[agent]\n",
+        '[[suite]]\nname = "second"\ntasks = ["evals/second.jsonl"]\n\n[agent]\n',
+    )
+    gated.replace(
+        "ci-gate.toml",
+        "# [baseline]"
+        if "# [baseline]" in (gated.path / "ci-gate.toml").read_text()
+        else "[baseline]",
+        '[[gate.quarantine]]\ntask = "only-here"\nowner = "desk"\nuntil = 2099-01-01\n\n[baseline]',
+    )
+    (gated.path / "evals/second.jsonl").write_text(
+        '{"id": "only-here", "instruction": "-", "graders": [{"type": "answer", "contains": "."}]}'
+    )
+    gated.commit()
+
+    ended = gated.gate("check", "--json", "-", "--quiet")
+
+    warnings = [one for suite in json.loads(ended.out)["suites"] for one in suite["warnings"]]
+    assert not [one for one in warnings if "quarantine" in one]
+
+
+def test_a_flood_of_mistakes_is_bounded(repository):
+    """The first mistakes are shown and the rest counted."""
+    lines = ["[[task]]\nid = 1"] * 400
+    (repository.path / "evals/bad.toml").write_text("\n".join(lines))
+
+    ended = repository.gate("check")
+
+    assert ended.status == 2
+    assert len(ended.err.splitlines()) < 120
+    assert " more" in ended.err.splitlines()[-1]

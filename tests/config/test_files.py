@@ -188,7 +188,7 @@ alpha = 5
         ("suite", "budget_usd = inf", "must be a finite number, found inf"),
         ("suite", "budget_usd = 0", "must be a number above 0"),
         ("suite", 'errors = "exclde"', 'Did you mean "exclude"?'),
-        ("agent", 'python = "desk.agent"', 'Write it as in "refund_desk.agent:run"'),
+        ("agent", 'python = "desk.agent"', 'Write it as in "desk.agent:run"'),
         ("agent", 'python = "a:b"\ncommand = ["x"]', "agent: python and command are both given"),
         ("agent", "timeout_s = 1", "agent: neither python nor command is given"),
         ("agent", "command = []", "agent.command: is empty. It needs at least one entry"),

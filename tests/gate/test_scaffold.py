@@ -60,3 +60,16 @@ def test_a_missing_folder_is_a_usage_error(tmp_path: Path):
     """The message names the folder."""
     with pytest.raises(UsageError, match=r"there is no folder .*nowhere"):
         scaffold(tmp_path / "nowhere")
+
+
+def test_below_the_top_of_a_repository_no_workflow_is_written(tmp_path: Path):
+    """GitHub reads workflows at the top only; the user is told where it belongs."""
+    (tmp_path / ".git").mkdir()
+    folder = tmp_path / "pkg"
+    folder.mkdir()
+
+    result = scaffold(folder)
+
+    assert result.top == tmp_path
+    assert not (folder / ".github").exists()
+    assert "ci-gate.toml" in result.written
