@@ -223,8 +223,12 @@ class Channel:
             self.backlog.append(message)
 
     def read_ready(self) -> None:
-        """Read once and sort every whole message; for a descriptor that is known to be readable."""
-        self._fill()
+        """Read once, if there is something, and sort every whole message.
+
+        A call made in the same round of the loop may already have read what woke the loop up.
+        """
+        if _is_readable(self._incoming):
+            self._fill()
         self.sort_rest()
 
     def sort_rest(self) -> None:
@@ -254,6 +258,14 @@ class Channel:
 def _too_large(name: str, size: int) -> ToolError:
     text = f"the call is too large to be observed: {size} bytes, at most {MAX_MESSAGE_BYTES}"
     return ToolError(name, text, "too_large", False)
+
+
+def _is_readable(descriptor: int) -> bool:
+    import select
+
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 class Record(Dict[str, Any]):
@@ -824,11 +836,12 @@ def failure_of(error: BaseException, root: str) -> Message:
     """Return everything the parent needs to judge an exception.
 
     ``exceptions`` are the qualified names of the classes of the exception and of its explicit
-    causes; ``fault`` says that an injected fault is anywhere behind it.
+    causes, none for a result that was refused here; ``fault`` says that an injected fault is
+    anywhere behind it.
     """
     return {
         "reason": _reason_of(error, root),
-        "exceptions": _class_names(error),
+        "exceptions": [] if isinstance(error, GarbageError) else _class_names(error),
         "fault": any(isinstance(e, ToolError) and e.is_fault for e in _chain(error)),
         "trace": _trace_of(error),
     }
