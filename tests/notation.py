@@ -15,18 +15,20 @@ ROOT_SEED = "0x0000000020261030"
 def side_of(notation: str, **fields: Any) -> Side:
     """Return a side with the outcomes; tasks have the digest ``sha256:<id>`` unless told.
 
-    ``digests`` and ``reasons`` are by task id; every other keyword is a field of the side.
+    ``digests``, ``reasons`` and ``causes`` are by task id, as are the fields of a task; every other
+    keyword is a field of the side.
     """
     words = notation.split()
     outcomes = dict(zip(words[::2], words[1::2], strict=True))
     digests = fields.pop("digests", {})
     reasons = fields.pop("reasons", {})
+    causes = fields.pop("causes", {})
     tasks = {
         task: SideTask(
             digest=digests.get(task, f"sha256:{task}"),
             outcomes=tuple(runs.split("/")),
             reasons=reasons.get(task, {}),
-            **fields.pop(task, {}),
+            **({"causes": causes.get(task, {})} | fields.pop(task, {})),
         )
         for task, runs in outcomes.items()
     }

@@ -8,11 +8,14 @@ import pytest
 
 from ci_gate.engine.judging import exceeded, judge
 from ci_gate.model.suite import Limits
-from ci_gate.model.trial import Grade, Status, Step, Trajectory
+from ci_gate.model.trial import Cause, Grade, Status, Step, Trajectory
 
 TOOL = Step(kind="tool", name="t")
 GOOD = Grade(grader="good", passed=True)
 BAD = Grade(grader="bad", passed=False, reason="expected 1, found 2")
+BROKEN = Grade(
+    grader="broken", passed=False, reason="grader-error: KeyError", cause=Cause.GRADER_ERROR
+)
 PARTIAL = Grade(grader="partial", passed=False, score=0.9)
 
 
@@ -32,6 +35,24 @@ def test_a_trial_passes_when_every_grade_does(
     judgement = judge(Trajectory(), grades)
     assert (judgement.status, judgement.reason) == (status, reason)
     assert judgement.grades == tuple(grades)
+
+
+@pytest.mark.parametrize(
+    ("grades", "cause", "reason"),
+    [
+        ([GOOD], None, None),
+        ([GOOD, BAD], Cause.AGENT, "bad: expected 1, found 2"),
+        ([GOOD, BROKEN], Cause.GRADER_ERROR, "broken: grader-error: KeyError"),
+        ([BROKEN, BAD, PARTIAL], Cause.AGENT, "bad: expected 1, found 2"),
+        ([], Cause.AGENT, "nothing judged it: the task has no graders"),
+    ],
+)
+def test_a_broken_grader_is_to_blame_only_where_no_sound_one_says_no(
+    grades: list[Grade], cause: Cause | None, reason: str | None
+) -> None:
+    """A trial that fails by a sound grade is the agent's, and that grade is its reason."""
+    judgement = judge(Trajectory(), grades)
+    assert (judgement.cause, judgement.reason) == (cause, reason)
 
 
 def test_without_graders_only_the_agents_own_pass_counts() -> None:
