@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from ci_gate.config.files import load, parse
 from ci_gate.config.json_schema import schema
-from ci_gate.config.settings import Config, differences, merge_from_base, policy_digest
+from ci_gate.config.settings import (
+    Config,
+    differences,
+    merge_from_base,
+    policy_digest,
+    same_agent,
+)
 from ci_gate.config.shape import SuiteConfig
 
 __all__ = [
@@ -19,5 +25,6 @@ __all__ = [
     "merge_from_base",
     "parse",
     "policy_digest",
+    "same_agent",
     "schema",
 ]

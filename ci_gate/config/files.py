@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import datetime
+import os
+import stat
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
@@ -42,8 +44,7 @@ def load(path: Path) -> Config:
     """
     name = printable(path)
     try:
-        with path.open("rb") as file:
-            text = file.read(MAX_BYTES + 1)
+        text = _content(path)
         root = path.parent.resolve()
     except FileNotFoundError as error:
         raise ConfigError("there is no such file", where=name, hint=_INIT_HINT) from error
@@ -51,6 +52,15 @@ def load(path: Path) -> Config:
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(f"cannot be read: {reason}", where=name, hint=_INIT_HINT) from error
     return parse(text, name=name, root=root)
+
+
+def _content(path: Path) -> bytes:
+    # O_NONBLOCK: a pipe without a writer must not hold the command up.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ValueError("it is a pipe or device, not a regular file")
+        return file.read(MAX_BYTES + 1)
 
 
 def parse(text: bytes, *, name: str, root: Path) -> Config:

@@ -35,7 +35,14 @@ from ci_gate.model.agent import AgentSpec, FaultPolicy
 from ci_gate.model.policy import Policy
 from ci_gate.prng import format_seed
 
-__all__ = ["Config", "config_of", "differences", "merge_from_base", "policy_digest"]
+__all__ = [
+    "Config",
+    "config_of",
+    "differences",
+    "merge_from_base",
+    "policy_digest",
+    "same_agent",
+]
 
 # What a change may set for itself; everything else is part of the bar it is held against.
 _OWN_AGENT_KEYS = ("python", "command", "protocol", "interpreter", "root", "files", "setup")
@@ -167,6 +174,11 @@ def merge_from_base(head: Config, base: Config, *, held: Collection[str] | None 
     return msgspec.structs.replace(
         base, name=head.name, root=head.root, suites=suites, agent=agent, **tables
     )
+
+
+def same_agent(head: Config, base: Config) -> bool:
+    """Return whether a change starts its agent as the base does: nothing of it is its own."""
+    return all(getattr(head.agent, key) == getattr(base.agent, key) for key in _OWN_AGENT_KEYS)
 
 
 def differences(head: Config, base: Config) -> tuple[str, ...]:

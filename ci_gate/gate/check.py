@@ -76,7 +76,7 @@ def _check_suite(
 ) -> Verdict:
     bar = replace(bar, side=restricted(bar.side, options.task_filter))
     prepared = measuring.prepare(project, suite, options, repeats=1, bar=bar)
-    if bar.side is not None and measuring.is_unchanged(prepared, bar.side):
+    if bar.side is not None and measuring.is_unchanged(project, prepared, bar.side):
         candidate = measuring.nothing_run(prepared)
         return judge(project, suite, bar, candidate, unchanged_agent=True)
     measured: Measured = measuring.measure(project, prepared, options, watch)

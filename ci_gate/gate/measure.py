@@ -186,15 +186,17 @@ def _faults_digest(config: Config) -> str | None:
     return None if config.faults is None else codec.digest_of(msgspec.to_builtins(config.faults))
 
 
-def is_unchanged(prepared: Prepared, baseline: Side) -> bool:
+def is_unchanged(project: Project, prepared: Prepared, baseline: Side) -> bool:
     """Return whether policy and digests let the change pass without running.
 
-    Every run of the baseline must be of this agent and this suite.
+    Every run of the baseline must be of this agent and this suite, and what a change may set for
+    itself, the globs of the digest among it, must be as the base has it.
     """
     digests = {run.agent.digest for run in baseline.runs}
     agent = prepared.header.agent
     return (
         prepared.policy.skip_unchanged
+        and project.starts_as_base
         and agent is not None
         and agent.digest is not None
         and digests == {agent.digest}
@@ -245,6 +247,7 @@ def measure(project: Project, prepared: Prepared, options: RunOptions, watch: Wa
     remarks = recording.remarks
     run = load_run(prepared.path)
     require_determinism(run, prepared.policy)
+    remarks += _on_retries(run)
     assert run.footer is not None
     return Measured(
         path=prepared.path,
@@ -336,6 +339,15 @@ def _on_resuming(journal: Journal) -> list[str]:
         return []
     size = journal.dropped_bytes
     return [f"The journal ended in a torn line of {size} bytes; that trial ran again."]
+
+
+def _on_retries(run: RunFile) -> list[str]:
+    """Say how much of the result rests on trials that were run again."""
+    again = sum(r.attempt > 1 and r.status is not Status.ERRORED for r in run.records)
+    if not again:
+        return []
+    share = f"{again} of {len(run.records)} trials were judged only after errored attempts"
+    return [f"{share}: an agent that calls its failures errors looks better than it is."]
 
 
 def _missing(

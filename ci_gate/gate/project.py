@@ -66,6 +66,8 @@ class Project:
         What the working tree edits of the part that the base decides.
     policy_origin : str
         Whose configuration is in effect, for people.
+    starts_as_base : bool
+        The agent is started as the base starts it; True where there is no base to ask.
     is_behind : bool
         The base has commits that a pull request does not have.
     labelled : bool
@@ -83,6 +85,7 @@ class Project:
     repository: Repository | None
     edits: tuple[str, ...]
     policy_origin: str
+    starts_as_base: bool
     is_behind: bool
     labelled: bool
     output: Path
@@ -157,7 +160,7 @@ def open_project(
     UsageError
         The configuration is missing or impossible, or the base cannot be read.
     """
-    found = _found_config(Path.cwd()) if path is None else path
+    found = _found_config(_here()) if path is None else path
     head = configuration.load(found)
     root = Path(head.root)
     # Where git is not installed there is no repository; a base that CI names is missed by name.
@@ -166,6 +169,8 @@ def open_project(
     in_tree = root / found.name
     before = _base_config(repository, base, in_tree, found.name)
     labelled = base.kind == "pull-request" and _is_set(environment, "CI_GATE_LABELLED")
+    if before is None and base.kind == "pull-request" and not labelled:
+        _refuse_moved_config(repository, base, in_tree, is_named=path is not None)
     held = () if before is None else _with_baseline(repository, base, before, root)
     own = labelled or (base.kind == "merge-base" and not held)
     bound = None if own else before
@@ -179,10 +184,57 @@ def open_project(
         repository=repository,
         edits=() if before is None else configuration.differences(head, before),
         policy_origin="the working tree" if bound is None else base.explanation,
+        starts_as_base=before is None or configuration.same_agent(head, before),
         is_behind=base.kind == "pull-request" and gitbase.is_behind(repository, base),
         labelled=labelled,
-        output=output or root / _OUTPUT,
+        output=output or _own_output(root),
     )
+
+
+def _refuse_moved_config(
+    repository: Repository | None, base: Base, found: Path, *, is_named: bool
+) -> None:
+    """Refuse a change that takes the file away which the bar is found by, whatever it brings.
+
+    Raises
+    ------
+    UsageError
+        The base has a configuration of this name that the working tree has no longer, or one
+        above that would be found from here, were it not for the new one.
+    """
+    if repository is None or base.commit is None:
+        return
+    tracked = gitbase.list_tree(repository, base.commit, repository.top)
+    known = [name for name in tracked if Path(name).name == found.name]
+    above = [] if is_named else [n for n in known if (repository.top / n).parent in found.parents]
+    gone = [name for name in known if not _is_plain_file(repository.top, name)]
+    if gone or above:
+        name = printable([*gone, *above][0])
+        raise UsageError(
+            f"this change does not go by {name}, which {base.explanation} would go by",
+            where=printable(found),
+            hint=f"Leave {name} in its place, name another by --config in the workflow, or let "
+            "the update-baseline label move the bar.",
+        )
+
+
+def _is_plain_file(top: Path, name: str) -> bool:
+    """Return whether a tracked name is still a file, reached through no link."""
+    parts = Path(name).parts
+    places = [top.joinpath(*parts[: count + 1]) for count in range(len(parts))]
+    return places[-1].is_file() and not any(place.is_symlink() for place in places)
+
+
+def _own_output(root: Path) -> Path:
+    """Return the default folder of results; a link there could send them anywhere."""
+    folder = root / _OUTPUT
+    if folder.is_symlink():
+        raise UsageError(
+            "is a link, and results are not written through one",
+            where=printable(folder),
+            hint="Remove it, or name a folder by --output.",
+        )
+    return folder
 
 
 def _is_set(environment: Mapping[str, str], name: str) -> bool:
@@ -218,6 +270,13 @@ def nearest_config(start: Path) -> Path | None:
     """Return the ``ci-gate.toml`` here or in the nearest folder above, or None."""
     candidates = (folder / CONFIG_NAME for folder in (start, *start.parents))
     return next((path for path in candidates if path.is_file()), None)
+
+
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise UsageError(f"the current folder is gone: {error.strerror}") from error
 
 
 def _found_config(start: Path) -> Path:

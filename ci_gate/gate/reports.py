@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from ci_gate.errors import FileFormatError, printable
+from ci_gate.errors import FileFormatError, UsageError, printable
 from ci_gate.model.verdict import Decision, ExitCode, Verdict
-from ci_gate.store.files import read_whole, write_whole
+from ci_gate.store.files import failed_write, read_whole, write_whole
 
 __all__ = [
     "Targets",
@@ -125,11 +125,22 @@ def _worst_decision(verdicts: Sequence[Verdict]) -> Decision:
 
 def _write(target: Path, content: bytes) -> None:
     if str(target) == "-":
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
+        _print(content)
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     write_whole(target, content)
+
+
+def _print(content: bytes) -> None:
+    if sys.stdout is None:
+        raise UsageError("standard output is closed", hint="Name a file instead of -.")
+    try:
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise failed_write(error, Path("standard output")) from error
 
 
 def load_verdicts(path: Path) -> tuple[Verdict, ...]:

@@ -7,10 +7,11 @@ or knows which commit a change is compared with.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -40,6 +41,7 @@ __all__ = [
 ]
 
 MAX_BLOB_BYTES = 512 * 1024 * 1024
+_LAST_SECOND = 253_402_300_799  # 9999-12-31T23:59:59Z
 _SYMLINK, _SUBMODULE, _FOLDER = "120000", "160000", "040000"
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _ANCESTRY = re.compile(r"(?P<name>[^~^]+)(?P<steps>([~^][0-9]{0,6})*)")
@@ -57,6 +59,29 @@ _ENVIRONMENT: Mapping[str, str] = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
 }
+
+
+# What a hook or a hostile job may have set: places of objects, settings, ways to read paths.
+_FOREIGN = (
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_CEILING_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_GLOB_PATHSPECS",
+    "GIT_GRAFT_FILE",
+    "GIT_ICASE_PATHSPECS",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_NAMESPACE",
+    "GIT_NOGLOB_PATHSPECS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_TRACE",
+)
 
 
 class Repository(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,15 +173,29 @@ def _git_dir(top: Path) -> Path:
 
 def _execute(folder: Path, environment: Mapping[str, str], *arguments: str) -> _Answer:
     program = _command(folder)
-    status, output, message = program.execute(
-        [program.GIT_PYTHON_GIT_EXECUTABLE, *arguments],
-        env={**_ENVIRONMENT, **environment},
-        with_extended_output=True,
-        with_exceptions=False,
-        stdout_as_string=False,
-        strip_newline_in_stdout=False,
-    )
+    with _without_foreign_variables():
+        status, output, message = program.execute(
+            [program.GIT_PYTHON_GIT_EXECUTABLE, *arguments],
+            env={**_ENVIRONMENT, **environment},
+            with_extended_output=True,
+            with_exceptions=False,
+            stdout_as_string=False,
+            strip_newline_in_stdout=False,
+        )
     return _Answer(status, output if isinstance(output, bytes) else b"", message)
+
+
+@contextlib.contextmanager
+def _without_foreign_variables() -> Iterator[None]:
+    """Hide the variables that would point git at other objects or settings for a moment.
+
+    GitPython can add variables to those of the process and not take any away.
+    """
+    hidden = {name: os.environ.pop(name) for name in _FOREIGN if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
 
 
 def _command(folder: Path) -> git.Git:
@@ -408,7 +447,9 @@ def last_change(repository: Repository, commit: str | None, path: Path | str) ->
 
 def utc_text(seconds: int) -> str:
     """Return a time in seconds since 1970 as ISO 8601 UTC."""
-    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    # A commit may claim any time; those that no calendar has are taken for its last.
+    bounded = min(max(seconds, 0), _LAST_SECOND)
+    return datetime.datetime.fromtimestamp(bounded, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _shallow_ends(repository: Repository) -> frozenset[str]:

@@ -12,8 +12,8 @@ inert otherwise (``render.escape.inert``), so here no line starts so, and no lin
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import IO, TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
@@ -27,10 +27,41 @@ __all__ = ["console_for", "in_encoding", "print_line", "print_table"]
 _ASCII = {"−": "-", "–": "-", "→": "->", "∞": "inf", "…": "..."}  # noqa: RUF001 - what is replaced
 _GIVEN_UP_FIRST = ("p", "First failure shown", "Detectable drop", "Adjusted p", "95 % interval")
 _GAP = "  "
+_Result = TypeVar("_Result")
 _COMMAND_START = re.compile(r"\A(\s*)::")
 
 
-def console_for(stream: IO[str], environ: Mapping[str, str] | None = None) -> Console:
+class _LossyStream:
+    """A stream whose reader may go away: what it cannot take is lost, and the work goes on."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self._is_lost = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write the text while there is somebody to read it."""
+        return self._unless_lost(lambda: self._stream.write(text), len(text))
+
+    def flush(self) -> None:
+        """Flush while there is somebody to read it."""
+        self._unless_lost(self._stream.flush, None)
+
+    def _unless_lost(self, action: Callable[[], _Result], otherwise: _Result) -> _Result:
+        if self._is_lost:
+            return otherwise
+        try:
+            return action()
+        except (OSError, ValueError):
+            self._is_lost = True
+            return otherwise
+
+
+def console_for(
+    stream: IO[str], environ: Mapping[str, str] | None = None, *, lossy: bool = False
+) -> Console:
     """Return a console on a stream: colours on a terminal, plain in CI and with ``NO_COLOR``.
 
     Parameters
@@ -39,11 +70,17 @@ def console_for(stream: IO[str], environ: Mapping[str, str] | None = None) -> Co
     environ : mapping of str to str or None
         The environment; ``CI``, ``NO_COLOR``, ``TERM`` and ``COLUMNS`` are read. None leaves it to
         rich, which knows all of these but ``CI``.
+    lossy : bool
+        What the stream cannot take is lost; else ``BrokenPipeError`` says that its reader is gone.
     """
     from rich.console import Console
 
-    return Console(
-        file=stream,
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Plain(
+        file=cast("IO[str]", _LossyStream(stream)) if lossy else stream,
         force_terminal=False if environ and environ.get("CI") else None,
         highlight=False,
         markup=False,

@@ -32,7 +32,7 @@ _STYLES = {
 
 def standard_error(environ: Mapping[str, str] | None = None) -> Console:
     """Return the console on standard error; see ``render.screen.console_for``."""
-    return console_for(sys.stderr, environ)
+    return console_for(sys.stderr, environ, lossy=True)
 
 
 def render_verdict(

@@ -10,6 +10,7 @@ import fcntl
 import os
 import stat
 import tempfile
+import time
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,7 @@ __all__ = ["Scratch", "sweep"]
 
 _PREFIX: Final = "ci-gate-worlds-"
 _LOCK: Final = "lock"
+_NEW_S: Final = 3600.0
 
 
 class Scratch:
@@ -60,14 +62,26 @@ def sweep(parent: Path) -> int:
     return sum(_removed(folder) for folder in parent.glob(f"{_PREFIX}*"))
 
 
+def _removed_without_lock(folder: Path) -> bool:
+    """Remove what an interrupted removal left; so new a folder may be about to be locked."""
+    try:
+        if time.time() - folder.lstat().st_mtime < _NEW_S:
+            return False
+        remove_folder(folder)
+    except OSError:
+        return False
+    return True
+
+
 def _removed(folder: Path) -> bool:
     try:
         state = folder.lstat()
         if not stat.S_ISDIR(state.st_mode) or state.st_uid != os.getuid():
             return False
         lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return _removed_without_lock(folder)
     except OSError:
-        # Gone, another user's, or so new that it has no lock yet.
         return False
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -71,7 +71,12 @@ class DiskReader:
         SuiteError
             There is a pipe, socket or device, or a folder that may not be read.
         """
-        place = (self._root / folder).resolve()
+        try:
+            place = (self._root / folder).resolve()
+            place.lstat()
+        except (OSError, ValueError, RuntimeError):
+            # Nothing of that name, or a name that no file can have.
+            return ()
         if not self._holds(place) or not place.is_dir():
             return ()
         prefix = f"{folder.rstrip('/')}/"
@@ -169,7 +174,10 @@ def expand(root: Path, patterns: Sequence[str]) -> list[str]:
         A match is a link that leads out of the root.
     """
     base = root.resolve()
-    found = {path for pattern in patterns for path in base.glob(pattern) if path.is_file()}
+    try:
+        found = {path for pattern in patterns for path in base.glob(pattern) if path.is_file()}
+    except OSError as error:
+        raise SuiteError(f"a pattern cannot be searched for: {error.strerror}") from error
     for path in sorted(found):
         if not path.resolve().is_relative_to(base):
             name = printable(path.relative_to(base).as_posix())
