@@ -24,7 +24,7 @@ from ci_gate.agents.python_agent import PythonAgent
 from ci_gate.engine.executors import run_locally
 from ci_gate.engine.real_clock import RealClock
 from ci_gate.engine.runner import run_trials
-from ci_gate.engine.settings import EngineSettings, RunResult
+from ci_gate.engine.settings import EngineSettings
 from ci_gate.model.agent import AgentSpec
 from ci_gate.model.suite import PlannedTrial, Task
 from ci_gate.model.trial import Grade, Trajectory, TrialRecord
@@ -97,52 +97,40 @@ def trials(count: int, tasks: int = 200) -> list[PlannedTrial]:
     ]
 
 
-def run(agent: Agent, plan: list[PlannedTrial], jobs: int, folder: Path) -> RunResult:
-    """Run a plan with everything on."""
-    graders = {trial.task.id: (Passing(),) for trial in plan}
-    quiet = Quiet()
+def seconds_of(agent: Agent, plan: list[PlannedTrial], jobs: int, folder: Path) -> float:
+    """Return how long a plan takes with everything on, without start and end of the agent."""
 
-    async def main() -> RunResult:
+    async def main() -> float:
         with WorldFactory(folder, None) as worlds:
-            return await run_trials(
-                plan,
-                agent=agent,
-                sandboxes=worlds,
-                graders=graders,
-                sink=quiet,
-                progress=quiet,
-                clock=RealClock(),
-                settings=EngineSettings(jobs=jobs),
-            )
+            try:
+                await agent.start()
+                return await measured_run(agent, plan, jobs, worlds)
+            finally:
+                await agent.close()
 
     return run_locally(main)
 
 
-class Started:
-    """An agent whose start and end are outside of what is measured."""
-
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-        self.started_s = self.ended_s = 0.0
-
-    async def start(self) -> None:
-        """Start, and only then begin to measure."""
-        await self._agent.start()
-        self.started_s = time.perf_counter()
-
-    async def run(self, trial: PlannedTrial, sandbox: TrialSandbox) -> Trajectory:
-        """Run a trial."""
-        return await self._agent.run(trial, sandbox)
-
-    async def close(self) -> None:
-        """End the measurement, and only then the agent."""
-        self.ended_s = time.perf_counter()
-        await self._agent.close()
-
-    @property
-    def took_s(self) -> float:
-        """Seconds from the end of the start to the begin of the end."""
-        return self.ended_s - self.started_s
+async def measured_run(
+    agent: Agent, plan: list[PlannedTrial], jobs: int, worlds: WorldFactory
+) -> float:
+    """Return how long a plan takes; every trial must pass."""
+    quiet = Quiet()
+    graders = {trial.task.id: (Passing(),) for trial in plan}
+    started_s = time.perf_counter()
+    result = await run_trials(
+        plan,
+        agent=agent,
+        sandboxes=worlds,
+        graders=graders,
+        sink=quiet,
+        progress=quiet,
+        clock=RealClock(),
+        settings=EngineSettings(jobs=jobs),
+    )
+    took_s = time.perf_counter() - started_s
+    assert result.passed == len(plan), result
+    return took_s
 
 
 def python_run(
@@ -158,10 +146,7 @@ def python_run(
             interpreter=sys.executable,
             isolation="inline" if isolation == "inline" else "process",
         )
-        agent = Started(PythonAgent(spec, jobs=jobs))
-        result = run(agent, trials(count), jobs, folder)
-        assert result.passed == count, result
-        return agent.took_s
+        return seconds_of(PythonAgent(spec, jobs=jobs), trials(count), jobs, folder)
 
     return measure
 
@@ -171,10 +156,7 @@ def command_run(folder: Path, program: str) -> Callable[[], float]:
 
     def measure() -> float:
         spec = AgentSpec(command=(program,), protocol="command", root=str(folder))
-        agent = Started(CommandAgent(spec))
-        result = run(agent, trials(SPAWNS), JOBS, folder)
-        assert result.passed == SPAWNS, result
-        return agent.took_s
+        return seconds_of(CommandAgent(spec), trials(SPAWNS), JOBS, folder)
 
     return measure
 

@@ -15,7 +15,16 @@ import msgspec
 from ci_gate.errors import ConfigError, printable
 from ci_gate.model.trial import Status, Trajectory
 
-__all__ = ["FAULT_MARK", "Ending", "Judged", "Patterns", "judged_ending", "with_ending"]
+__all__ = [
+    "FAULT_MARK",
+    "Ending",
+    "Judged",
+    "Patterns",
+    "judged_ending",
+    "time_up",
+    "told",
+    "with_ending",
+]
 
 FAULT_MARK = "CHAOS_FAULT_INJECTED"
 """In the text of every injected fault that is rendered as an error."""
@@ -45,7 +54,8 @@ class Patterns:
     ----------
     patterns : collection of str
         A dotted name is looked for among the classes of an exception, bare or qualified; where
-        there is no exception, and for every other pattern, the text is searched.
+        there is no exception, and for every other pattern, what the agent said and printed is
+        searched. The harness's own words for an ending are evidence of nothing.
 
     Raises
     ------
@@ -61,7 +71,7 @@ class Patterns:
         """Return the words that show that the environment was at fault, or None."""
         if ending.exceptions and self._named(ending.exceptions):
             return f"{' '.join(ending.exceptions)} {ending.reason}"
-        searched = f"{ending.reason}\n{ending.text}"
+        searched = f"{ending.said}\n{ending.text}"
         for pattern, expression in self._expressions:
             if pattern in self._names and ending.exceptions:
                 continue
@@ -97,7 +107,9 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     reason : str
-        One line.
+        One line, whoever found the words.
+    said : str
+        What of the reason are the agent's own words: its exception, or the reason it gave.
     exceptions : tuple of str
         Qualified names of the classes of what the agent raised and of its explicit causes.
     text : str
@@ -111,11 +123,25 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     reason: str
+    said: str = ""
     exceptions: tuple[str, ...] = ()
     text: str = ""
     claims_environment: bool = False
     through_fault: bool = False
     faults: tuple[str, ...] = ()
+
+
+def time_up(timeout_s: float) -> Ending:
+    """Return the ending of a trial whose time was up."""
+    return Ending(reason=f"timeout after {timeout_s:g} s")
+
+
+def told(trajectory: Trajectory) -> Ending:
+    """Return the ending of a trial whose result says by itself that it failed or errored."""
+    is_claim = trajectory.status is Status.ERRORED
+    said = trajectory.reason or ""
+    reason = said or f"the agent says that it {'met an error' if is_claim else 'failed'}"
+    return Ending(reason=reason, said=said, claims_environment=is_claim)
 
 
 class Judged(msgspec.Struct, frozen=True):

@@ -82,8 +82,8 @@ class OwnGraderWorkers:
     def _pool(self) -> WorkerPool:
         if self._workers is None:
             require_posix("running a grader")
-            self._nursery.open()
             launcher = self._setting.launcher("grade", "", self._nursery, "graders")
+            self._nursery.open()
             self._workers = WorkerPool(launcher, self._jobs)
         return self._workers
 

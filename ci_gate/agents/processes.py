@@ -2,7 +2,8 @@
 
 A child's whole process group dies with it. On Linux its descendants that left the group are found
 too: this process adopts orphans (``PR_SET_CHILD_SUBREAPER``) and knows them by a mark in their
-environment. Nothing here knows what the processes are for.
+environment. A watchdog ends them should this process be killed. Nothing here knows what the
+processes are for.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from ci_gate.agents.watching import Watchdog
 from ci_gate.errors import PlatformError
 
 __all__ = [
@@ -191,8 +193,11 @@ class Child:
         """Kill it, its group and every descendant that can be found; returns at once."""
         if self._status is not None:
             return
-        self._nursery.condemn(_descendants(self.pid))
+        # They are found first, for no path leads to orphans. The group dies first and at one
+        # stroke: a shell whose child had died before it would go on with its next command.
+        found = _descendants(self.pid)
         _kill_group(self.pid)
+        self._nursery.condemn(found)
 
     async def end(self) -> int:
         """Kill it with all its descendants and return its status when they are gone."""
@@ -271,10 +276,18 @@ class Nursery:
         self._prefix = secrets.token_hex(8)
         self._count = 0
         self._adopts = False
+        self._watchdog: Watchdog | None = None
 
     def open(self) -> None:
-        """Begin to adopt orphans, where the system can."""
-        if not self._adopts:
+        """Begin to adopt orphans, where the system can, and have this process watched.
+
+        Raises
+        ------
+        AgentSetupError
+            The system has no room for the watchdog.
+        """
+        if self._watchdog is None:
+            self._watchdog = Watchdog(f"{MARK}={self._prefix}.")
             self._adopts = _adopt(enabled=True)
 
     def spawn(
@@ -324,15 +337,19 @@ class Nursery:
         )
         child = Child(popen, self, mark)
         self._children[child.pid] = child
+        if self._watchdog is not None:
+            self._watchdog.add(child.pid)
         return child
 
     def forget(self, child: Child) -> None:
         """Take note that a child has ended."""
         self._children.pop(child.pid, None)
         self._unswept.add(child.pid)
+        if self._watchdog is not None:
+            self._watchdog.drop(child.pid)
 
     def condemn(self, pids: Iterable[int]) -> None:
-        """Kill processes and remember to take their status once they are ours."""
+        """Kill processes, parents before their children, and remember to take their status."""
         for pid in pids:
             _kill(pid)
             self._condemned.add(pid)
@@ -343,7 +360,7 @@ class Nursery:
         for _ in range(_SWEEP_ROUNDS if self._adopts else 0):
             for pid in self._orphans():
                 if _session_of(pid) in sessions or _is_marked(pid, mark):
-                    self.condemn([*_descendants(pid), pid])
+                    self.condemn([pid, *_descendants(pid)])
             self._reap()
             if not self._condemned:
                 return
@@ -374,6 +391,9 @@ class Nursery:
         if self._adopts:
             self._adopts = False
             _adopt(enabled=False)
+        watchdog, self._watchdog = self._watchdog, None
+        if watchdog is not None:
+            watchdog.close()
 
 
 def limited(command: Sequence[str], memory_mb: int) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ci_gate.agents.evidence import Ending, Patterns, with_ending
+from ci_gate.agents.evidence import Ending, Patterns, time_up, told, with_ending
 from ci_gate.agents.inline_workers import InlineWorkers
 from ci_gate.agents.launching import Launcher, Mode, WorkerSetting
 from ci_gate.agents.orders import shown_task, timeout_of
@@ -36,7 +36,7 @@ from ci_gate.codec import encode
 from ci_gate.errors import AgentSetupError
 from ci_gate.model.agent import AgentSpec
 from ci_gate.model.suite import PlannedTrial, Task
-from ci_gate.model.trial import Status, Trajectory
+from ci_gate.model.trial import Trajectory
 from ci_gate.ports import TrialErrored, TrialLost, TrialSandbox
 
 __all__ = ["PythonAgent"]
@@ -145,8 +145,7 @@ class PythonAgent:
             return self._trajectory(message, sandbox, worker)
         except TimeUpError:
             worker.kill()
-            ending = Ending(reason=f"timeout after {timeout_of(self._spec, trial):g} s")
-            return self._failed(ending, sandbox, worker)
+            return self._failed(time_up(timeout_of(self._spec, trial)), sandbox, worker)
         except (WorkerEndedError, TooManyCallsError) as error:
             return self._failed(Ending(reason=one_line(error)), sandbox, worker)
         finally:
@@ -189,7 +188,7 @@ class PythonAgent:
         if message.blocked_s > _HELD_UP * timeout_s:
             self._alone.add(trial.key)
             raise TrialLost(f"held up for {message.blocked_s:.1f} s by others in its worker")
-        return self._failed(Ending(reason=f"timeout after {timeout_s:g} s"), sandbox)
+        return self._failed(time_up(timeout_s), sandbox)
 
     def _order(self, number: int, trial: PlannedTrial, sandbox: TrialSandbox) -> RunOrder:
         return RunOrder(
@@ -222,10 +221,7 @@ class PythonAgent:
         if trajectory.status is None:
             printed = "" if worker is None else worker.output()
             return msgspec.structs.replace(trajectory, output_tail=printed)
-        ending = Ending(
-            reason=trajectory.reason or "", claims_environment=trajectory.status is Status.ERRORED
-        )
-        return self._with_status(trajectory, ending, worker)
+        return self._with_status(trajectory, told(trajectory), worker)
 
     def _failed(
         self,
@@ -280,8 +276,11 @@ def _calls(sandbox: TrialSandbox) -> TrialCalls:
 
 
 def _raised(failure: Failure) -> Ending:
+    reason = one_line(failure.reason)
     return Ending(
-        reason=one_line(failure.reason),
+        reason=reason,
+        # A result that the worker refused is no exception of the agent's.
+        said=reason if failure.exceptions else "",
         exceptions=failure.exceptions,
         through_fault=failure.fault,
     )

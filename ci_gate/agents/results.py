@@ -60,7 +60,7 @@ def trajectory_of(result: Any, seen: Sequence[Step] = ()) -> Trajectory:
         cost_usd=_amount(result.get("cost_usd"), "cost_usd"),
         measures=_measures(result.get("measures")),
         status=status,
-        reason=None if status is None else _reason(result.get("reason"), status),
+        reason=None if status is None else _reason(result.get("reason")),
     )
 
 
@@ -130,7 +130,5 @@ def _status(value: Any) -> Status | None:
     return known[value]
 
 
-def _reason(value: Any, status: Status) -> str:
-    if isinstance(value, str) and value:
-        return one_line(value)
-    return f"the agent says that it {'failed' if status is Status.FAILED else 'met an error'}"
+def _reason(value: Any) -> str | None:
+    return one_line(value) if isinstance(value, str) and value else None

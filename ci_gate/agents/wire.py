@@ -15,6 +15,7 @@ import msgspec
 
 __all__ = [
     "MAX_MESSAGE_BYTES",
+    "MAX_WEIGHT_BYTES",
     "Answer",
     "Cancel",
     "Failure",
@@ -23,9 +24,11 @@ __all__ = [
     "Line",
     "LoadOrder",
     "RunOrder",
+    "weight_of",
 ]
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+MAX_WEIGHT_BYTES = 256 * 1024 * 1024
 _SLACK_BYTES = 64 * 1024
 _CHUNK_BYTES = 256 * 1024
 
@@ -118,6 +121,19 @@ _decoder = msgspec.json.Decoder(Incoming)
 _encoder = msgspec.json.Encoder()
 
 
+def weight_of(line: bytes) -> int:
+    """Return a bound in bytes of the memory that the values of a JSON line take.
+
+    Notes
+    -----
+    Two bytes of JSON can become a list of 56: the length of a line says little about a hostile one.
+    Characters in texts are counted as if they were structure, which errs on the safe side.
+    """
+    containers = 240 * line.count(b"{") + 96 * line.count(b"[")
+    quotes = line.count(b'"') - line.count(b'\\"')
+    return 4 * len(line) + containers + 40 * quotes + 36 * line.count(b",")
+
+
 class Line:
     """Our end of a worker's private line.
 
@@ -132,8 +148,8 @@ class Line:
 
     Attributes
     ----------
-    line_bytes : int
-        Length of the message that is being taken.
+    weight_bytes : int
+        Bound of the memory that the message that is being taken holds.
     """
 
     def __init__(
@@ -151,13 +167,18 @@ class Line:
         self._partial: list[bytes] = []
         self._partial_bytes = 0
         self._received = 0
-        self.line_bytes = 0
+        self.weight_bytes = 0
         self._posted: list[bytes] = []
-        self._unsent = b""
+        self._unsent = bytearray()
         self._loop = asyncio.get_running_loop()
         os.set_blocking(incoming, False)
         os.set_blocking(outgoing, False)
         self._loop.add_reader(incoming, self.read)
+
+    @property
+    def unsent_bytes(self) -> int:
+        """How much the other side has not read yet."""
+        return len(self._unsent)
 
     def send(self, message: msgspec.Struct) -> None:
         """Send a message at once, or as soon as the pipe takes it."""
@@ -180,24 +201,23 @@ class Line:
         if self._unsent:
             self._unsent += content
             return
-        rest = self._written(content)
-        if rest:
-            self._unsent = rest
+        self._unsent += content[self._written(content) :]
+        if self._unsent:
             self._loop.add_writer(self._outgoing, self._writable)
 
-    def _written(self, content: bytes) -> bytes:
-        """Write what the pipe takes and return the rest; nothing is left for a closed one."""
+    def _written(self, content: bytes | bytearray) -> int:
+        """Write and return how much the pipe took; a closed one takes everything."""
         if self._outgoing < 0:
-            return b""
+            return len(content)
         try:
-            return content[os.write(self._outgoing, content) :]
+            return os.write(self._outgoing, content)
         except BlockingIOError:
-            return content
+            return 0
         except OSError:  # the worker is ending; its exit is told by who watches the process
-            return b""
+            return len(content)
 
     def _writable(self) -> None:
-        self._unsent = self._written(self._unsent)
+        del self._unsent[: self._written(self._unsent)]
         if not self._unsent:
             self._loop.remove_writer(self._outgoing)
 
@@ -214,7 +234,7 @@ class Line:
         if chunk:
             self._split(chunk)
         else:
-            self._finish("")
+            self.refuse("")
 
     def read_rest(self) -> None:
         """Take everything that has arrived, for a worker that has ended."""
@@ -235,20 +255,25 @@ class Line:
         for line in whole:
             self._take_line(line)
         if self._partial_bytes > MAX_MESSAGE_BYTES + _SLACK_BYTES:
-            self._finish(f"a message of more than {MAX_MESSAGE_BYTES} bytes")
+            self.refuse(f"a message of more than {MAX_MESSAGE_BYTES} bytes")
 
     def _take_line(self, line: bytes) -> None:
         if self._incoming < 0:
             return
-        self.line_bytes = len(line)
+        # Before it is decoded: afterwards the memory would be gone.
+        self.weight_bytes = weight_of(line)
+        if self.weight_bytes > MAX_WEIGHT_BYTES:
+            self.refuse(f"a message of more than {MAX_WEIGHT_BYTES} bytes in memory")
+            return
         try:
             message = _decoder.decode(line)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            self._finish(f"a message that cannot be read: {error}")
+            self.refuse(f"a message that cannot be read: {error}")
         else:
             self._take(message)
 
-    def _finish(self, why: str) -> None:
+    def refuse(self, why: str) -> None:
+        """Take nothing more, for a reason that ``ended`` is told; ``""`` where it hung up."""
         if self._incoming >= 0:
             self._close_incoming()
             self._ended(why)
@@ -265,7 +290,7 @@ class Line:
             with contextlib.suppress(OSError):
                 os.close(self._outgoing)
             self._outgoing = -1
-            self._unsent = b""
+            self._unsent.clear()
 
     def close(self) -> None:
         """Close both ends; safe to call twice."""

@@ -26,7 +26,8 @@ __all__ = [
 _EXIT_S = 0.5
 _CLOSE_S = 0.5
 _MAX_CALLS = 100_000
-_MAX_CALL_BYTES = 64 * 1024 * 1024
+_MAX_CALL_BYTES = 256 * 1024 * 1024
+_MAX_UNREAD_BYTES = 64 * 1024 * 1024
 
 TrialCalls = Callable[[Incoming], Answer]
 """Passes a call of a running trial by its sandbox and returns what the agent sees."""
@@ -62,7 +63,7 @@ class _Order:
         if self._count > _MAX_CALLS:
             raise TooManyCallsError(f"limit: more than {_MAX_CALLS} calls")
         if self._bytes > _MAX_CALL_BYTES:
-            raise TooManyCallsError(f"limit: calls of more than {_MAX_CALL_BYTES} bytes")
+            raise TooManyCallsError(f"limit: calls of more than {_MAX_CALL_BYTES} bytes in memory")
 
     def fail(self, error: Exception) -> None:
         """End the order with an error unless it has ended."""
@@ -177,12 +178,15 @@ class Worker:
             order.future.set_result(message)
 
     def _answer(self, message: Incoming) -> None:
+        if self._line.unsent_bytes > _MAX_UNREAD_BYTES:
+            self._line.refuse("calls whose answers are not read")
+            return
         order = self._orders.get(message.id)
         if order is None or order.calls is None or order.future.done():
             self._line.post(Answer(call=message.call, over=True))
             return
         try:
-            order.count(self._line.line_bytes)
+            order.count(self._line.weight_bytes)
             answer = order.calls(message)
         except Exception as error:  # noqa: BLE001 - the sandbox broke: the trial's end, not the run's
             order.fail(error)

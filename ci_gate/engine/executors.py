@@ -21,7 +21,7 @@ def run_locally(main: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:
     """Run a coroutine to its end in this process.
 
     In the main thread, SIGINT, SIGTERM and SIGHUP cancel it; ``engine.runner.run_trials`` then
-    ends the agent and returns what it has. A coroutine that lets the cancellation through ends in
+    returns what it has. A coroutine that lets the cancellation through ends in
     ``KeyboardInterrupt``.
 
     Parameters

@@ -1,7 +1,8 @@
 """Runs the trials of a plan to their end, their budget or an interruption.
 
-A pool of pullers takes trials from the schedule; a finished trial is in the sink before it is
-counted. Who the agent, the worlds, the graders and the sink are is not known here.
+A pool of pullers takes trials from the schedule; an attempt is in the sink before it is counted.
+Who the agent, the worlds, the graders and the sink are is not known here, nor who starts and ends
+them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ci_gate.engine.attempts import Attempt, Bench
+from ci_gate.engine.cancellation import to_its_end
 from ci_gate.engine.laundering import compiled
 from ci_gate.engine.pacing import Pace
 from ci_gate.engine.schedule import Schedule, in_order
@@ -19,12 +21,12 @@ from ci_gate.model.run import StopReason
 from ci_gate.model.suite import PlannedTrial
 from ci_gate.model.trial import Status, TrialRecord
 from ci_gate.ports import (
-    Agent,
     Clock,
     GradersByTask,
     OutcomeSink,
     ProgressSink,
     SandboxFactory,
+    TrialRunner,
 )
 
 __all__ = ["run_trials"]
@@ -33,7 +35,7 @@ __all__ = ["run_trials"]
 async def run_trials(
     trials: Sequence[PlannedTrial],
     *,
-    agent: Agent,
+    agent: TrialRunner,
     sandboxes: SandboxFactory,
     graders: GradersByTask,
     sink: OutcomeSink,
@@ -43,19 +45,20 @@ async def run_trials(
     spent_usd: float = 0.0,
     done: int = 0,
 ) -> RunResult:
-    """Start the agent, run every trial, end the agent.
+    """Run every trial.
 
     Parameters
     ----------
     trials : sequence of PlannedTrial
         What is to be run, in any order; a resumed run leaves out what is finished.
-    agent : Agent
-        Started and closed here.
+    agent : TrialRunner
+        Started, and closed after this returns, by the caller.
     sandboxes : SandboxFactory
     graders : mapping of str to sequence of Grader
         By task id.
     sink : OutcomeSink
-        Gets one record for each trial that ended, the last attempt's.
+        Gets a record of each attempt that ended, so that what it holds is what was spent; the
+        highest attempt of a trial is the one that counts.
     progress : ProgressSink
     clock : Clock
     settings : EngineSettings
@@ -67,13 +70,13 @@ async def run_trials(
     Returns
     -------
     RunResult
-        ``INTERRUPTED`` where this coroutine was cancelled: it ends the agent and returns, and
-        trials in flight are not in the sink.
+        ``INTERRUPTED`` where this coroutine was cancelled: it cancels the trials in flight, which
+        are not in the sink, and returns.
 
     Raises
     ------
     AgentSetupError
-        The agent cannot be started; nothing was run.
+        The agent or a grader turned out to be impossible to start.
     GateError
         The sink cannot keep a record; what it has is as it was.
     """
@@ -88,28 +91,18 @@ async def run_trials(
     run = _Run(trials, bench, sink, progress, clock, settings, spent_usd)
     try:
         if trials:
-            await agent.start()
             await run.all()
     except asyncio.CancelledError:
         run.interrupt()
-    finally:
-        await _closed(agent)
+        _take_note_of_cancellation()
     return run.result()
 
 
-async def _closed(agent: Agent) -> None:
-    """Close the agent even where further cancellations come in meanwhile."""
+def _take_note_of_cancellation() -> None:
+    """Let what the caller awaits from here on, such as the agent's end, be no cancelled task's."""
     task = asyncio.current_task()
-    closing = asyncio.ensure_future(agent.close())
-    while not closing.done():
-        try:
-            await asyncio.shield(closing)
-        except asyncio.CancelledError:
-            if closing.cancelled():
-                raise
     while task is not None and task.uncancel():
         pass
-    closing.result()
 
 
 class _Run:
@@ -136,24 +129,23 @@ class _Run:
         self._rounds = Counter((trial.repeat, trial.trial) for trial in trials)
         self._statuses: Counter[Status] = Counter()
         self._laundered: Counter[str] = Counter()
-        self._retried = 0
         self._is_interrupted = False
 
     async def all(self) -> None:
         """Run the pool of pullers until nothing is left or the run is stopped."""
         self._check_budget()
-        count = min(self._settings.in_flight, self._planned)
+        count = min(max(1, self._settings.jobs), self._planned)
         pullers = [asyncio.ensure_future(self._pull()) for _ in range(count)]
         try:
             await asyncio.wait(pullers, return_when=asyncio.FIRST_EXCEPTION)
         finally:
             self._schedule.close()
-            await _ended(pullers)
+            await to_its_end(_ended(pullers))
         for puller in pullers:
             if not puller.cancelled():
                 puller.result()
         for record in self._schedule.left_errored():
-            self._keep(record)
+            self._count(record)
 
     async def _pull(self) -> None:
         while (trial := await self._schedule.next()) is not None:
@@ -164,18 +156,18 @@ class _Run:
 
     def _settle(self, trial: PlannedTrial, attempt: Attempt) -> None:
         record = attempt.record
-        self._retried += record.attempt > 1
-        self._spent_usd += record.cost_usd or 0.0
         is_errored = record.status is Status.ERRORED
+        # Also an attempt that is tried again: what it cost must outlive this process.
+        self._sink.append(record)
+        self._spent_usd += record.cost_usd or 0.0
         if self._schedule.settle(trial, record, is_errored=is_errored):
-            self._keep(record)
+            self._count(record)
         if not is_errored:
             self._laundered.update(attempt.suspicions)
         self._check_budget()
 
-    def _keep(self, record: TrialRecord) -> None:
-        """Put a record into the sink, and only then count it."""
-        self._sink.append(record)
+    def _count(self, record: TrialRecord) -> None:
+        """Count a trial by the last record of it, which is in the sink."""
         self._statuses[record.status] += 1
         self._rounds[record.repeat, record.trial] -= 1
         self._progress.finished(record)
@@ -198,7 +190,6 @@ class _Run:
             passed=self._statuses[Status.PASSED],
             failed=self._statuses[Status.FAILED],
             errored=self._statuses[Status.ERRORED],
-            retried=self._retried,
             spent_usd=self._spent_usd,
             laundered=dict(self._laundered),
         )

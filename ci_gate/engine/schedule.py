@@ -146,7 +146,7 @@ class Schedule:
         return self._is_stopped
 
     def left_errored(self) -> list[TrialRecord]:
-        """Return the last records of errored trials that were to be tried again, in order."""
+        """Return the last records of trials that were to be tried again and were not, in order."""
         return [record for _, (_, record) in sorted(self._errored.items())]
 
     def close(self) -> None:

@@ -38,8 +38,6 @@ class EngineSettings(msgspec.Struct, frozen=True, kw_only=True):
     ----------
     jobs : int
         Trials at a time, at least 1.
-    max_in_flight : int
-        A further limit, for a provider that has one; 0 is none.
     max_per_minute : int
         Starts of trials a minute; 0 is no limit.
     retries : int
@@ -56,7 +54,6 @@ class EngineSettings(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     jobs: int = 1
-    max_in_flight: int = 0
     max_per_minute: int = 0
     retries: int = 3
     seed: int = 0
@@ -64,11 +61,6 @@ class EngineSettings(msgspec.Struct, frozen=True, kw_only=True):
     laundered_patterns: tuple[str, ...] = ()
     backoff_s: float = 0.5
     longest_backoff_s: float = 30.0
-
-    @property
-    def in_flight(self) -> int:
-        """Trials at a time under both limits."""
-        return max(1, min(self.jobs, self.max_in_flight or self.jobs))
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,8 +74,6 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
         Leading rounds, a round being one trial index of one repeat over all tasks, that are done.
     planned, passed, failed, errored : int
         What is missing to ``planned`` was not run or not finished.
-    retried : int
-        Attempts beyond the first.
     spent_usd : float
         What all attempts cost where known, with what had been spent before.
     laundered : mapping of str to int
@@ -97,6 +87,5 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     passed: int
     failed: int
     errored: int
-    retried: int
     spent_usd: float
     laundered: Mapping[str, int]

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from ci_gate.agents.own_graders import OwnGraderWorkers
 from ci_gate.config import Config
+from ci_gate.engine.cancellation import to_its_end
 from ci_gate.engine.executors import run_locally
 from ci_gate.engine.real_clock import RealClock
 from ci_gate.engine.runner import run_trials
 from ci_gate.engine.settings import EngineSettings, RunResult, default_jobs
-from ci_gate.gate.witness import StartedAgent, Witness
+from ci_gate.gate.witness import Witness
 from ci_gate.model.run import StopReason
 from ci_gate.model.suite import PlannedTrial, Suite
 from ci_gate.plugins import GraderPorts, agent_of, graders_of
-from ci_gate.ports import OutcomeSink, ProgressSink
+from ci_gate.ports import Agent, OutcomeSink, ProgressSink
 from ci_gate.sandbox.world import WorldFactory
 
 __all__ = ["Executed", "Execution", "Work", "execute"]
@@ -108,14 +110,13 @@ async def _run(
 ) -> RunResult:
     spec, faults = execution.config.agent, execution.config.faults
     settings = _settings(execution)
-    agent = StartedAgent(agent_of(spec, jobs=settings.jobs, faults=faults))
+    agent = agent_of(spec, jobs=settings.jobs, faults=faults)
     own = OwnGraderWorkers(spec, jobs=min(settings.jobs, default_jobs(0, inline=False)))
     with WorldFactory(
         Path(tempfile.gettempdir()), faults, always_workdir=spec.protocol != "python"
     ) as worlds:
         worlds.prepare(execution.suite.tasks)
-        try:
-            await agent.start()
+        async with _running(agent, own):
             work = fetch()
             return await run_trials(
                 work.trials,
@@ -131,9 +132,19 @@ async def _run(
                 spent_usd=work.spent_usd,
                 done=work.done,
             )
+
+
+@asynccontextmanager
+async def _running(agent: Agent, own: OwnGraderWorkers) -> AsyncIterator[None]:
+    """Start the agent; whatever happens and however often it is cancelled, no process is left."""
+    try:
+        await agent.start()
+        yield
+    finally:
+        try:
+            await to_its_end(agent.close())
         finally:
-            await agent.close()
-            await own.close()
+            await to_its_end(own.close())
 
 
 def _settings(execution: Execution) -> EngineSettings:

@@ -63,6 +63,9 @@ class Journal:
         That of the file: the earlier run's where it was resumed.
     records : mapping of (task, trial, repeat) to TrialRecord
         What was finished before the journal was opened; empty unless it was resumed.
+    spent_usd : float
+        What every attempt cost that was kept before the journal was opened, those that later ones
+        superseded among them; in US dollars.
     footer : RunFooter or None
         Given where ``resume`` found the run finished, or after ``finish``; nothing can be appended.
     dropped_bytes : int
@@ -73,6 +76,7 @@ class Journal:
         self.path = path
         self.header = header
         self.records: Mapping[TrialKey, TrialRecord] = {}
+        self.spent_usd = 0.0
         self.footer: RunFooter | None = None
         self.dropped_bytes = 0
         self._descriptor = descriptor
@@ -161,6 +165,7 @@ class Journal:
         _check_same_run(found.header, header, path)
         journal = cls(path, descriptor, found.header)
         journal.records = {record.key: record for record in found.records}
+        journal.spent_usd = found.spent_usd
         journal._attempts = {record.key: record.attempt for record in found.records}
         if not _is_unfinished(found):
             journal.footer = found.footer
@@ -173,7 +178,7 @@ class Journal:
         return journal
 
     def append(self, record: TrialRecord) -> None:
-        """Keep a finished trial; its line is in the file when this returns.
+        """Keep an attempt that ended; its line is in the file when this returns.
 
         Called from one thread at a time. A record that cannot be kept leaves the earlier lines as
         they are and is not counted.

@@ -6,11 +6,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_gate.agents.evidence import FAULT_MARK, Ending, Patterns, judged_ending
+from ci_gate.agents.evidence import (
+    FAULT_MARK,
+    Ending,
+    Patterns,
+    judged_ending,
+    time_up,
+    told,
+)
 from ci_gate.errors import ConfigError
-from ci_gate.model.trial import Status
+from ci_gate.model.trial import Status, Trajectory
 
 CONNECTION = ("builtins.ConnectionResetError", "builtins.ConnectionError", "builtins.OSError")
+RUNTIME = ("builtins.RuntimeError",)
 TIMEOUT = ("httpx.ReadTimeout", "httpx.TimeoutException", "builtins.Exception")
 
 
@@ -25,8 +33,9 @@ def ending(reason: str = "it ended", **fields: object) -> Ending:
         (["ConnectionResetError"], ending(exceptions=CONNECTION)),
         (["builtins.ConnectionError"], ending(exceptions=CONNECTION)),
         (["OSError"], ending(exceptions=CONNECTION)),
-        # A pattern over the reason, the trace or the output.
-        ([r"HTTP 5\d\d"], ending("RuntimeError: HTTP 503", exceptions=("builtins.RuntimeError",))),
+        # A pattern over what the agent said, the trace or the output.
+        ([r"HTTP 5\d\d"], ending(said="RuntimeError: HTTP 503", exceptions=RUNTIME)),
+        ([r"HTTP 5\d\d"], ending(said="gave up: HTTP 503")),
         ([r"(?i)bad gateway"], ending(text="line\n502 Bad Gateway\n")),
         # A name where there is no exception: a command that printed it.
         (["ConnectionError"], ending("crash: exit status 1", text="ConnectionError: refused")),
@@ -49,6 +58,12 @@ def test_evidence_makes_a_trial_errored(patterns: list[str], found: Ending) -> N
     ("patterns", "found"),
     [
         ([], ending(exceptions=CONNECTION)),
+        # The harness's own words for an ending, whatever they resemble.
+        (["(?i)timeout", "(?i)time.?out"], time_up(5.0)),
+        (["crash", r"exit status \d+", "signal"], ending("crash: exit status 1")),
+        (["SIGTERM"], ending("signal SIGTERM")),
+        (["garbage", "json"], ending("garbage: no line of the standard output is a json object")),
+        (["the agent says"], told(Trajectory(status=Status.FAILED))),
         (["TimeoutError"], ending(exceptions=CONNECTION)),
         (["Connection"], ending(exceptions=CONNECTION)),
         # The name of a class stands in the trace, but something else was raised.
@@ -87,7 +102,7 @@ def test_without_patterns_and_claims_nothing_is_excused(
     text: str, faults: list[str], through: bool
 ) -> None:
     """Whatever an agent prints and raises, by itself it is never the environment's fault."""
-    found = ending(text, text=text, faults=tuple(faults), through_fault=through)
+    found = ending(text, said=text, text=text, faults=tuple(faults), through_fault=through)
     assert judged_ending(found, Patterns()).status is Status.FAILED
 
 
@@ -95,7 +110,7 @@ def test_without_patterns_and_claims_nothing_is_excused(
 @given(st.text(), st.booleans())
 def test_a_fault_in_the_chain_is_never_excused(text: str, claims: bool) -> None:
     """An exception that came from an injected fault is a failure under every pattern and claim."""
-    found = ending(text, text=text, through_fault=True, claims_environment=claims)
+    found = ending(text, said=text, text=text, through_fault=True, claims_environment=claims)
     assert judged_ending(found, Patterns([""])).status is Status.FAILED
 
 

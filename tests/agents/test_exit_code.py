@@ -54,7 +54,7 @@ def test_filling_in_keeps_what_is_no_place() -> None:
 
 def test_a_time_out_fails(tmp_path: Path) -> None:
     """A command beyond its time is killed and failed, with what it had printed."""
-    Desk(tmp_path).program("check", "#!/bin/sh\necho started\nexec sleep 300\n")
+    Desk(tmp_path).program("check", "#!/bin/sh\necho started\nsleep 300\n")
     trial = trial_of(task_of(limits=Limits(timeout_s=0.2)))
     trajectory = run_one(Desk(tmp_path).exit_code("./check"), trial=trial)
     assert (trajectory.status, trajectory.reason) == (Status.FAILED, "timeout after 0.2 s")

@@ -250,7 +250,7 @@ def test_endless_calls_are_bounded(
 ) -> None:
     """An agent that calls for ever, or ever larger, fails before it fills memory."""
     monkeypatch.setattr("ci_gate.agents.workers._MAX_CALLS", 50)
-    monkeypatch.setattr("ci_gate.agents.workers._MAX_CALL_BYTES", 100_000)
+    monkeypatch.setattr("ci_gate.agents.workers._MAX_CALL_BYTES", 300_000)
     desk = Desk(
         tmp_path,
         """
@@ -263,7 +263,40 @@ def run(task, env):
     many, large = run_all(desk.python(isolation=isolation), trials)
     assert (many.status, many.reason) == (Status.FAILED, "limit: more than 50 calls")
     assert len(many.steps) == 50
-    assert (large.status, large.reason) == (Status.FAILED, "limit: calls of more than 100000 bytes")
+    assert large.status is Status.FAILED
+    assert large.reason == "limit: calls of more than 300000 bytes in memory"
+    assert len(large.steps) == 2
+
+
+def test_a_result_that_unfolds_in_memory_is_garbage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few bytes of JSON can be many values: what they would take counts, before they are made."""
+    monkeypatch.setattr("ci_gate.agents.wire.MAX_WEIGHT_BYTES", 100_000)
+    desk = Desk(tmp_path, "def run(task, env):\n    return {'answer': [[]] * task.input}\n")
+    trials = [(trial_of(task_of(str(n), input=n)), ScriptedWorld()) for n in (2_000, 20)]
+    heavy, light = run_all(desk.python(), trials)
+    assert heavy.status is Status.FAILED
+    assert heavy.reason == "garbage: a message of more than 100000 bytes in memory"
+    assert light.answer is not None
+
+
+def test_an_agent_that_does_not_read_answers_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls without an end to which the answers pile up end with the worker, not with memory."""
+    monkeypatch.setattr("ci_gate.agents.workers._MAX_UNREAD_BYTES", 100_000)
+    desk = Desk(
+        tmp_path,
+        """
+def run(task, env):
+    while True:
+        env._desk.channel.send({"op": "call", "id": 0, "call": 1})
+""",
+    )
+    trajectory = run_one(desk.python())
+    assert trajectory.status is Status.FAILED
+    assert trajectory.reason == "garbage: calls whose answers are not read"
 
 
 def test_the_output_of_a_good_trial_is_kept_as_well(tmp_path: Path) -> None:

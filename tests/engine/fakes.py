@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ci_gate.engine.cancellation import to_its_end
 from ci_gate.engine.runner import run_trials
 from ci_gate.engine.settings import EngineSettings, RunResult
 from ci_gate.model.suite import PlannedTrial
@@ -19,24 +20,22 @@ PASSES = Trajectory(answer="ok", tokens=1)
 FAILS = Trajectory(status=Status.FAILED, reason="no")
 ERRORS = Trajectory(status=Status.ERRORED, reason="down")
 
+TrialKey = tuple[str, int, int]
 Script = Callable[[PlannedTrial], Trajectory | BaseException]
 
 
 class ScriptedAgent:
-    """Answers by a script; notes what was started, and how many at a time."""
+    """Answers by a script; notes what was asked, and how many at a time."""
 
     def __init__(self, script: Script = lambda _: PASSES, *, wait_s: float = 0.0) -> None:
         self.script = script
         self.wait_s = wait_s
-        self.started = 0
-        self.closed = 0
         self.asked: list[tuple[str, int, int, int]] = []
         self.in_flight = 0
         self.most_in_flight = 0
 
     async def start(self) -> None:
-        """Count the start."""
-        self.started += 1
+        """Do nothing."""
 
     async def run(self, trial: PlannedTrial, sandbox: TrialSandbox) -> Trajectory:
         """Do what the script says of the trial."""
@@ -53,8 +52,7 @@ class ScriptedAgent:
         return found
 
     async def close(self) -> None:
-        """Count the end."""
-        self.closed += 1
+        """Do nothing."""
 
 
 class Worlds:
@@ -100,9 +98,14 @@ class Journal:
         self.events.append(("counted", record.key))
 
     @property
+    def last(self) -> dict[TrialKey, TrialRecord]:
+        """The record of each trial that no other supersedes."""
+        return {record.key: record for record in self.records}
+
+    @property
     def statuses(self) -> Counter[str]:
-        """How many records have which status."""
-        return Counter(record.status.value for record in self.records)
+        """How many trials ended with which status."""
+        return Counter(record.status.value for record in self.last.values())
 
 
 class QuickClock:
@@ -149,20 +152,24 @@ async def go(
     spent_usd: float = 0.0,
     **settings: Any,
 ) -> RunResult:
-    """Run a plan with fakes for everything that is not given."""
+    """Run a plan with fakes for everything that is not given; the agent is started and closed."""
     journal = journal or Journal()
     by_task = {trial.task.id: (Saying(),) for trial in trials} if graders is None else graders
-    return await run_trials(
-        trials,
-        agent=agent,
-        sandboxes=worlds or Worlds(),
-        graders=by_task,
-        sink=journal,
-        progress=journal,
-        clock=clock or QuickClock(),
-        settings=EngineSettings(**{"jobs": 1} | settings),
-        spent_usd=spent_usd,
-    )
+    try:
+        await agent.start()
+        return await run_trials(
+            trials,
+            agent=agent,
+            sandboxes=worlds or Worlds(),
+            graders=by_task,
+            sink=journal,
+            progress=journal,
+            clock=clock or QuickClock(),
+            settings=EngineSettings(**{"jobs": 1} | settings),
+            spent_usd=spent_usd,
+        )
+    finally:
+        await to_its_end(agent.close())
 
 
 def run(trials: Sequence[PlannedTrial], agent: Agent, **options: Any) -> RunResult:

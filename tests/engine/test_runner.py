@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from ci_gate.engine.real_clock import RealClock
 from ci_gate.errors import AgentSetupError, ContaminatedWorldError, GateError
 from ci_gate.model.run import StopReason
 from ci_gate.model.suite import PlannedTrial
-from ci_gate.model.trial import Grade, Status, Trajectory, TrialRecord
+from ci_gate.model.trial import Cause, Grade, Status, Trajectory, TrialRecord
 from ci_gate.ports import Clock, TrialErrored, TrialLost, TrialSandbox
 from ci_gate.sandbox.world import WorldFactory
 from tests.agents.desks import Desk
@@ -42,7 +43,6 @@ def test_rounds_come_one_after_the_other() -> None:
         (task, trial, repeat) for repeat in (0, 1) for trial in (0, 1) for task in ("a", "b")
     ]
     assert (result.reason, result.rounds, result.passed) == (StopReason.COMPLETE, 4, 8)
-    assert (agent.started, agent.closed) == (1, 1)
 
 
 def test_a_trial_is_kept_before_it_is_counted() -> None:
@@ -55,14 +55,11 @@ def test_a_trial_is_kept_before_it_is_counted() -> None:
     assert len({key for _, key in events}) == 6
 
 
-@pytest.mark.parametrize(
-    ("settings", "most"),
-    [({"jobs": 4}, 4), ({"jobs": 8, "max_in_flight": 3}, 3), ({"jobs": 2, "max_in_flight": 9}, 2)],
-)
-def test_no_more_trials_at_a_time_than_allowed(settings: dict[str, int], most: int) -> None:
-    """Jobs and the limit in flight both hold, and both are used."""
+@pytest.mark.parametrize(("jobs", "trials", "most"), [(1, 8, 1), (4, 8, 4), (30, 8, 24), (0, 1, 1)])
+def test_no_more_trials_at_a_time_than_allowed(jobs: int, trials: int, most: int) -> None:
+    """The number of jobs holds and is used as far as there are trials; one is the least."""
     agent = ScriptedAgent(wait_s=0.001)
-    run(plan(["a", "b", "c"], trials=8), agent, **settings)
+    run(plan(["a", "b", "c"], trials=trials), agent, jobs=jobs)
     assert agent.most_in_flight == most
 
 
@@ -82,6 +79,7 @@ def test_the_record_says_what_happened() -> None:
             seed="0x0000000000000001",
             status=Status.FAILED,
             reason="answer: another answer",
+            cause=Cause.AGENT,
             turns=2,
             tokens=9,
             cost_usd=0.5,
@@ -99,13 +97,59 @@ def test_an_errored_trial_is_tried_again_with_growing_pauses() -> None:
     clock = QuickClock()
     agent = ScriptedAgent(lambda trial: PASSES if trial.attempt == 4 else ERRORS)
     journal = Journal()
-    result = run(plan(["a"]), agent, clock=clock, journal=journal)
+    run(plan(["a"]), agent, clock=clock, journal=journal)
     assert [attempt for *_, attempt in agent.asked] == [1, 2, 3, 4]
     assert all(
         0.5 * step <= pause < step for step, pause in zip((0.5, 1, 2), clock.slept_s, strict=True)
     )
-    assert [(r.status, r.attempt) for r in journal.records] == [(Status.PASSED, 4)]
-    assert result.retried == 3
+    assert [(key, r.attempt) for key, r in journal.last.items()] == [(("a", 0, 0), 4)]
+    assert journal.statuses == {"passed": 1}
+
+
+def test_every_attempt_that_ended_is_kept_when_it_ends() -> None:
+    """The sink holds each attempt under its own number, so its lines are all that was spent."""
+    script = {
+        1: Trajectory(status=Status.ERRORED, reason="down", cost_usd=0.25),
+        2: Trajectory(status=Status.ERRORED, reason="down", cost_usd=0.5),
+        3: Trajectory(answer="ok", cost_usd=1.0),
+    }
+    journal = Journal()
+    agent = ScriptedAgent(lambda trial: script[trial.attempt])
+    result = run(plan(["a"]), agent, journal=journal, retries=1)
+    assert [(r.attempt, r.status, r.cost_usd) for r in journal.records] == [
+        (1, Status.ERRORED, 0.25),
+        (2, Status.ERRORED, 0.5),
+        (3, Status.PASSED, 1.0),
+    ]
+    assert [name for name, _ in journal.events].count("counted") == 1
+    assert result.spent_usd == 1.75
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(0, 2)), min_size=1, max_size=4),
+    st.integers(1, 3),
+)
+def test_no_attempt_comes_twice_over_any_number_of_sessions(
+    sessions: list[tuple[int, int]], jobs: int
+) -> None:
+    """Cut anywhere and resumed from its lines, a run never uses a number of an attempt again."""
+    journal = Journal()
+    for money, retries in sessions:
+        trials = [
+            msgspec.structs.replace(trial, attempt=journal.last[trial.key].attempt + 1)
+            if trial.key in journal.last
+            else trial
+            for trial in plan(["a", "b"])
+        ]
+        down = Trajectory(status=Status.ERRORED, reason="down", cost_usd=1.0)
+        agent = ScriptedAgent(lambda _, down=down: down)
+        run(trials, agent, journal=journal, jobs=jobs, retries=retries, budget_usd=float(money))
+    attempts = [(*r.key, r.attempt) for r in journal.records]
+    assert len(attempts) == len(set(attempts))
+    for task in ("a", "b"):
+        numbers = [r.attempt for r in journal.records if r.task == task]
+        assert numbers == list(range(1, len(numbers) + 1))
 
 
 def test_what_stays_errored_gets_one_more_attempt_at_the_end() -> None:
@@ -116,7 +160,7 @@ def test_what_stays_errored_gets_one_more_attempt_at_the_end() -> None:
     last = agent.asked[-3:]
     assert [(task, attempt) for task, _, _, attempt in last] == [("a", 3)] * 3
     assert journal.statuses == {"passed": 3, "errored": 3}
-    assert {r.attempt for r in journal.records if r.status is Status.ERRORED} == {3}
+    assert {r.attempt for r in journal.last.values() if r.status is Status.ERRORED} == {3}
     assert (result.reason, result.errored) == (StopReason.COMPLETE, 3)
 
 
@@ -140,7 +184,7 @@ def test_a_failure_is_never_tried_again() -> None:
     agent = ScriptedAgent(lambda _: FAILS)
     result = run(plan(["a"], trials=4), agent, retries=5)
     assert len(agent.asked) == 4
-    assert (result.failed, result.retried) == (4, 0)
+    assert result.failed == 4
 
 
 @settings(deadline=None)
@@ -149,7 +193,7 @@ def test_a_failure_is_never_tried_again() -> None:
     st.integers(1, 5),
 )
 def test_every_trial_ends_as_its_last_attempt(stories: list[str], jobs: int) -> None:
-    """Whatever errors and when, each trial is kept once, with the status of its last attempt."""
+    """Whatever errors and when, each trial counts once, with the status of its last attempt."""
     known = {"+": PASSES, "-": FAILS, "!": ERRORS}
 
     def script(trial: PlannedTrial) -> Trajectory:
@@ -160,8 +204,8 @@ def test_every_trial_ends_as_its_last_attempt(stories: list[str], jobs: int) -> 
     trials = plan([str(i) for i in range(len(stories))])
     result = run(trials, ScriptedAgent(script), journal=journal, jobs=jobs, retries=2)
     ends = {str(i): known[story[-1]].status or Status.PASSED for i, story in enumerate(stories)}
-    assert {r.task: r.status for r in journal.records} == ends
-    assert len(journal.records) == len(stories)
+    assert {r.task: r.status for r in journal.last.values()} == ends
+    assert [name for name, _ in journal.events].count("counted") == len(stories)
     assert result.passed + result.failed + result.errored == len(stories)
 
 
@@ -205,7 +249,7 @@ def test_trouble_of_one_trial_does_not_stop_the_others(
     journal = Journal()
     result = run(plan(["a", "b"]), ScriptedAgent(), journal=journal, retries=1, **options)
     assert journal.statuses == {"errored": 1, "passed": 1}
-    (bad,) = [r for r in journal.records if r.status is Status.ERRORED]
+    (bad,) = [r for r in journal.last.values() if r.status is Status.ERRORED]
     assert (bad.reason or "").startswith(reason)
     assert result.reason is StopReason.COMPLETE
 
@@ -236,18 +280,11 @@ def test_a_trial_that_is_lost_again_and_again_is_errored() -> None:
     assert journal.records[0].reason == "harness: lost 3 times: neighbour"
 
 
-def test_an_agent_that_cannot_start_runs_nothing() -> None:
-    """The error reaches the caller, no trial was run, and the agent was closed."""
-
-    class Broken(ScriptedAgent):
-        async def start(self) -> None:
-            raise AgentSetupError("no such module")
-
-    agent, journal = Broken(), Journal()
+def test_an_agent_that_turns_out_not_to_start_ends_the_run() -> None:
+    """An error of the set-up is no trial's trouble: it reaches the caller, and nothing is kept."""
+    agent, journal = ScriptedAgent(lambda _: AgentSetupError("no such module")), Journal()
     with pytest.raises(AgentSetupError):
-        run(plan(["a"]), agent, journal=journal)
-    assert not agent.asked
-    assert agent.closed == 1
+        run(plan(["a"], trials=9), agent, journal=journal, jobs=2)
     assert not journal.records
 
 
@@ -264,14 +301,13 @@ def test_a_sink_that_cannot_keep_a_record_ends_the_run() -> None:
     with pytest.raises(GateError, match="no space left"):
         run(plan(["a"], trials=9), agent, journal=journal, jobs=3)
     assert [name for name, _ in journal.events].count("counted") == 2
-    assert agent.closed == 1
+    assert agent.in_flight == 0
 
 
-def test_nothing_planned_is_complete_without_a_start() -> None:
-    """A finished run that is resumed does not even start the agent."""
+def test_nothing_planned_is_complete() -> None:
+    """A finished run that is resumed asks the agent for nothing."""
     agent = ScriptedAgent()
-    result = run([], agent)
-    assert (result.reason, agent.started) == (StopReason.COMPLETE, 0)
+    assert (run([], agent).reason, agent.asked) == (StopReason.COMPLETE, [])
 
 
 def test_a_budget_stops_starts_and_finishes_what_is_in_flight() -> None:
@@ -307,14 +343,15 @@ def test_errored_trials_that_a_budget_cuts_are_kept_as_errored() -> None:
     agent = ScriptedAgent(lambda trial: script[trial.task.id])
     result = run(plan(["a", "b"], trials=3), agent, journal=journal, budget_usd=1.0)
     assert [(r.task, r.status) for r in journal.records] == [
-        ("b", Status.PASSED),
         ("a", Status.ERRORED),
+        ("b", Status.PASSED),
     ]
-    assert result.reason is StopReason.BUDGET
+    assert journal.events[-1] == ("counted", ("a", 0, 0))
+    assert (result.reason, result.errored) == (StopReason.BUDGET, 1)
 
 
-def test_an_interruption_ends_the_agent_and_keeps_what_finished() -> None:
-    """A cancelled run returns ``interrupted``; trials in flight are not in the sink."""
+def test_an_interruption_ends_the_trials_and_keeps_what_finished() -> None:
+    """However often it is cancelled, ``interrupted`` is returned with no trial left in flight."""
     journal, worlds = Journal(), Worlds()
     agent = ScriptedAgent(wait_s=0.01)
 
@@ -333,27 +370,8 @@ def test_an_interruption_ends_the_agent_and_keeps_what_finished() -> None:
     result = asyncio.run(main())
     assert result.reason is StopReason.INTERRUPTED
     assert result.passed == len(journal.records) < 1000
-    assert agent.closed == 1
+    assert agent.in_flight == 0
     assert all(world.closed == 1 for world in worlds.opened)
-
-
-def test_an_interruption_while_the_agent_starts_is_one_too() -> None:
-    """The agent is closed and nothing was run."""
-
-    class Slow(ScriptedAgent):
-        async def start(self) -> None:
-            await asyncio.sleep(100)
-
-    agent = Slow()
-
-    async def main() -> Any:
-        running = asyncio.ensure_future(go(plan(["a"]), agent))
-        await asyncio.sleep(0.01)
-        running.cancel()
-        return await running
-
-    assert asyncio.run(main()).reason is StopReason.INTERRUPTED
-    assert agent.closed == 1
 
 
 def test_the_pace_holds_across_pullers() -> None:
@@ -381,7 +399,10 @@ def test_a_laundered_pattern_makes_the_trial_errored() -> None:
     agent = ScriptedAgent(lambda _: Trajectory(answer=next(answers)))
     journal = Journal()
     run(plan(["a"]), agent, journal=journal, laundered_patterns=(r"upstream error \d+",))
-    assert [(r.status, r.attempt) for r in journal.records] == [(Status.PASSED, 2)]
+    assert [(r.status, r.attempt) for r in journal.records] == [
+        (Status.ERRORED, 1),
+        (Status.PASSED, 2),
+    ]
 
 
 def test_the_quick_clock_is_a_clock_like_the_real_one() -> None:
