@@ -320,7 +320,7 @@ class _Recording:
             trials=missing,
             sink=journal,
             progress=self._stack.enter_context(self._watch(self._prepared.suite.name)),
-            spent_usd=sum(record.cost_usd or 0.0 for record in journal.records.values()),
+            spent_usd=journal.spent_usd,
             done=len(trials) - len(missing),
         )
 

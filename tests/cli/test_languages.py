@@ -69,7 +69,7 @@ def with_agent(place, name: str, text: str, *command: str) -> None:
     agent.chmod(0o755)
     place.replace("ci-gate.toml", 'python = "toy_agent:run"', f"command = {json.dumps(command)}")
     place.replace("ci-gate.toml", "# [baseline]", "[baseline]")
-    place.replace("ci-gate.toml", "# repeats = 4", "repeats = 1")
+    place.replace("ci-gate.toml", "# repeats = 4", "repeats = 2")
     place.commit("another agent")
 
 
