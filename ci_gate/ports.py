@@ -126,7 +126,11 @@ class Agent(TrialRunner, Protocol):
 
 
 class Grader(Protocol):
-    """Judges one finished trial."""
+    """Judges one finished trial.
+
+    A grader whose ``blocking`` is true may take its time; it is called in a thread, several trials
+    at once. Without the attribute it is called where everything else waits for it.
+    """
 
     def grade(
         self, trial: PlannedTrial, trajectory: Trajectory, sandbox: TrialSandbox

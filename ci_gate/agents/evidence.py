@@ -14,6 +14,7 @@ import msgspec
 
 from ci_gate.errors import ConfigError, printable
 from ci_gate.model.trial import Status, Trajectory
+from ci_gate.patterns import PatternError, search
 
 __all__ = [
     "FAULT_MARK",
@@ -75,8 +76,8 @@ class Patterns:
         for pattern, expression in self._expressions:
             if pattern in self._names and ending.exceptions:
                 continue
-            if found := expression.search(searched):
-                return _lines_around(searched, found)
+            if found := _span(expression, searched):
+                return _lines_around(searched, *found)
         return None
 
     def _named(self, exceptions: Sequence[str]) -> bool:
@@ -95,9 +96,16 @@ def _compiled(pattern: str) -> re.Pattern[str]:
         ) from error
 
 
-def _lines_around(text: str, found: re.Match[str]) -> str:
-    start = text.rfind("\n", 0, found.start()) + 1
-    end = text.find("\n", found.end())
+def _span(expression: re.Pattern[str], text: str) -> tuple[int, int] | None:
+    try:
+        return search(expression, text)
+    except PatternError:  # an agent must not be excused by a text that nobody can search
+        return None
+
+
+def _lines_around(text: str, first: int, last: int) -> str:
+    start = text.rfind("\n", 0, first) + 1
+    end = text.find("\n", last)
     return text[start : end if end >= 0 else len(text)][:_LINE_CHARS]
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
+import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from ci_gate.errors import AgentSetupError, printable
 
-__all__ = ["BOOT", "OLDEST", "find_interpreter", "find_program"]
+__all__ = ["BOOT", "OLDEST", "behind_script", "find_interpreter", "find_program"]
 
 OLDEST = (3, 8)
+
+_NAME_S = 20.0
 
 # Runs under whatever Python was found, Python 2 included: it must only get as far as saying so.
 BOOT = f"""
@@ -48,6 +53,56 @@ def find_interpreter(configured: str, *, root: str, path: str | None) -> str:
         found = shutil.which("python", path=path) or shutil.which("python3", path=path)
         return found or sys.executable
     return find_program(configured, root=root, path=path, key="agent.interpreter")
+
+
+def behind_script(interpreter: str, root: str, environment: Mapping[str, str]) -> str:
+    """Return the Python that a script such as the shim of a version manager starts.
+
+    The script would run for every worker, and takes ten times as long as Python itself. Anything
+    else than a script, and a script that does not say what it starts, is returned as it is.
+
+    Parameters
+    ----------
+    interpreter : str
+        Absolute path.
+    root : str
+        Folder in which the workers will start: a version may be chosen by it.
+    environment : mapping of str to str
+    """
+    if not _is_script(interpreter):
+        return interpreter
+    return _named_by_itself(interpreter, root, tuple(sorted(environment.items()))) or interpreter
+
+
+def _is_script(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - two bytes are wanted, not the whole of it
+            return file.read(2) == b"#!"
+    except OSError:
+        return False
+
+
+@functools.lru_cache
+def _named_by_itself(
+    interpreter: str, root: str, environment: tuple[tuple[str, str], ...]
+) -> str | None:
+    # Without site: nothing that is installed may print something else.
+    code = "import os, sys; os.write(1, os.fsencode(sys.executable))"
+    try:
+        found = subprocess.run(
+            [interpreter, "-I", "-S", "-c", code],
+            cwd=root,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            check=True,
+            timeout=_NAME_S,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    name = os.fsdecode(found.stdout)
+    return name if Path(name).is_absolute() and os.access(name, os.X_OK) else None
 
 
 def find_program(name: str, *, root: str, path: str | None, key: str) -> str:

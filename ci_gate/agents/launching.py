@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from ci_gate.agents.interpreters import BOOT, OLDEST, find_interpreter
+from ci_gate.agents.interpreters import BOOT, OLDEST, behind_script, find_interpreter
 from ci_gate.agents.processes import Nursery, encoded
 from ci_gate.agents.wire import Incoming, LoadOrder
 from ci_gate.agents.workers import Worker, WorkerEndedError
@@ -170,6 +170,8 @@ class WorkerSetting(NamedTuple):
         """
         path = self.environment.get("PATH")
         interpreter = find_interpreter(self.spec.interpreter, root=self.spec.root, path=path)
+        if self.spec.interpreter == "auto":
+            interpreter = behind_script(interpreter, self.spec.root, self.environment)
         order = LoadOrder(
             root=os.path.realpath(self.spec.root),
             mode=mode,

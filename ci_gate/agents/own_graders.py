@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ci_gate.agents.launching import WorkerSetting
@@ -18,12 +18,17 @@ __all__ = ["OwnGraderWorkers"]
 
 _GRADE_S = 60.0
 
+# Nothing can be put beneath what is no folder: neither a cache that was committed nor one that the
+# agent writes is taken for the source.
+_SOURCE_ALONE = {"PYTHONPYCACHEPREFIX": os.devnull, "PYTHONDONTWRITEBYTECODE": "1"}
+
 
 class OwnGraderWorkers:
     """Runs graders of the team's own in workers of the agent's interpreter.
 
-    They are other processes than those in which the agent runs, so that an agent cannot reach the
-    code that judges it.
+    They are other processes than those in which the agent runs. What ``start`` was told of is
+    imported before the agent starts and from the source alone, so that an agent that then writes
+    to those files does not change who judges it.
 
     Parameters
     ----------
@@ -33,16 +38,42 @@ class OwnGraderWorkers:
         Worker processes at most.
     timeout_s : float
         Time of one grading.
+
+    Notes
+    -----
+    This keeps mistakes and simple tricks out, and no more: agent and graders are processes of the
+    same user. A worker that has to be replaced because a grader crashed, timed out or left a thread
+    or a process behind imports again what the files then hold, and so does a grader that imports
+    while it judges.
     """
 
     def __init__(self, spec: AgentSpec, *, jobs: int = 1, timeout_s: float = _GRADE_S) -> None:
-        self._setting = WorkerSetting(
-            spec, clean_environment(os.environ), real_delays=False, threads=1
-        )
+        environment = clean_environment(os.environ) | _SOURCE_ALONE
+        self._setting = WorkerSetting(spec, environment, real_delays=False, threads=1)
+        self._functions: tuple[str, ...] = ()
         self._jobs = max(1, jobs)
         self._timeout_s = timeout_s
         self._nursery = Nursery()
         self._workers: WorkerPool | None = None
+
+    async def start(self, functions: Iterable[str]) -> None:
+        """Start the workers and import functions in each; without a function, do nothing.
+
+        A function that cannot be imported fails every grading that asks for it.
+
+        Parameters
+        ----------
+        functions : iterable of str
+            ``package.module:function``.
+
+        Raises
+        ------
+        AgentSetupError
+            No worker can be started, or it ended or hung while importing.
+        """
+        self._functions = tuple(sorted(set(functions)))
+        if self._functions:
+            await self._pool().fill()
 
     async def call(self, function: str, payload: Mapping[str, Any]) -> dict[str, Any]:
         """Return ``{"result": value}`` of a grader, or ``{"error": text}``.
@@ -73,7 +104,7 @@ class OwnGraderWorkers:
         except WorkerEndedError as error:
             return {"error": str(error)}
         finally:
-            if is_well:
+            if is_well and not worker.is_retired:
                 pool.release(worker)
             else:
                 worker.kill()
@@ -82,7 +113,8 @@ class OwnGraderWorkers:
     def _pool(self) -> WorkerPool:
         if self._workers is None:
             require_posix("running a grader")
-            launcher = self._setting.launcher("grade", "", self._nursery, "graders")
+            functions = " ".join(self._functions)
+            launcher = self._setting.launcher("grade", functions, self._nursery, "graders")
             self._nursery.open()
             self._workers = WorkerPool(launcher, self._jobs)
         return self._workers

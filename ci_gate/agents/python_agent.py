@@ -149,7 +149,7 @@ class PythonAgent:
         except (WorkerEndedError, TooManyCallsError) as error:
             return self._failed(Ending(reason=one_line(error)), sandbox, worker)
         finally:
-            if is_well:
+            if is_well and not worker.is_retired:
                 pool.release(worker)
             else:
                 worker.kill()
@@ -175,6 +175,10 @@ class PythonAgent:
             workers.deadlines.drop(worker, number)
             worker.forget(number)
             workers.settle(worker)
+        if message.op == "lost":
+            worker.is_retired = worker.is_retired or not message.stoppable
+            self._alone.add(trial.key)
+            raise TrialLost("cancelled by code in its worker")
         if message.op == "cancelled":
             return self._cancelled(message, trial, sandbox, worker)
         return self._trajectory(message, sandbox, None)

@@ -37,7 +37,7 @@ _BATCH = 16
 
 
 class LoadOrder(msgspec.Struct, frozen=True, kw_only=True, tag_field="op", tag="load"):
-    """The first message: what to load and how to run it."""
+    """The first message: what to load and how to run it; graders stand with spaces between."""
 
     root: str
     mode: str

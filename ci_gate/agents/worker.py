@@ -8,7 +8,8 @@ the process on the other side, and so is every fault.
 The protocol is one JSON object a line on two private file descriptors, never on the standard
 streams, and children of the agent do not inherit them. From the parent: ``load`` once, then
 ``run``, ``grade``, ``cancel`` and the answers to calls. From here: ``ready`` or ``broken`` once,
-then ``call``, ``done``, ``cancelled`` and ``stuck``.
+then ``call``, ``done``, ``cancelled``, ``lost`` (a trial was cancelled, and not by the parent) and
+``retire`` (this worker must get no more trials).
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ import itertools
 import json
 import math
 import os
+import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Dict
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
@@ -35,11 +37,14 @@ _MAX_DEPTH = 60
 _HEARTBEAT_S = 0.1
 _LAG_S = 0.05
 _STUBBORN_S = 1.0
+_THREAD_END_S = 0.02
 _BATCH = 16
 _UUID_STREAM = 0x75756964
 _COROUTINE_FLAG = 0x80
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+_SIGNALS = tuple(range(1, signal.NSIG))
 _RESULT_KEYS = ("answer", "turns", "tokens", "cost_usd", "steps", "measures", "status", "reason")
 
 Message = Dict[str, Any]
@@ -752,6 +757,13 @@ class Desk:
         if left:
             self._loop.run_until_complete(asyncio.wait(left, timeout=_STUBBORN_S))
 
+    def renew_threads(self) -> None:
+        """Let the threads of ``asyncio.to_thread`` end, which else wait for work for ever."""
+        used = getattr(self._loop, "_default_executor", None)
+        if used is not None:
+            used.shutdown(wait=False)
+            self._loop.set_default_executor(type(used)())
+
     def ask(self, message: Message) -> Message:
         """Send a call and wait for its answer."""
         return self.channel.ask(message)
@@ -830,6 +842,9 @@ def _result_line(number: int, result: Any) -> bytes:
 def failed(number: int, error: BaseException, root: str) -> bytes:
     """Return the line that ends a trial whose agent raised."""
     return encode({"op": "done", "id": number, "failure": failure_of(error, root)})
+
+
+_RETIRE = encode({"op": "retire"})
 
 
 def failure_of(error: BaseException, root: str) -> Message:
@@ -914,12 +929,99 @@ def _is_machinery(path: str) -> bool:
 _OWN_FILE = _trace_of.__code__.co_filename
 
 
-class SerialWorker:
-    """Runs one trial after the other; a crash or time-out is that trial's alone."""
+# The public one makes enumerations, which costs twenty times as much, for every signal and trial.
+_handler_of = getattr(sys.modules.get("_signal"), "getsignal", signal.getsignal)
+
+
+class ProcessState:
+    """What of this process outlives a trial, as it was when this was made.
+
+    Parameters
+    ----------
+    desk : Desk
+        Whose idle threads are not the agent's.
+    """
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
+        self._environ = os.environ
+        self._variables = dict(os.environ)
+        self._raw = dict(_raw_of(os.environ))
+        self._handlers = [_handler_of(number) for number in _SIGNALS]
+        self._free_timers = [which for which in _TIMERS if not signal.getitimer(which)[0]]
+        self._threads = threading.active_count()
+        self._children = _children()
+
+    def restore(self) -> None:
+        """Put back timers, signal handlers and the environment."""
+        for which in self._free_timers:
+            signal.setitimer(which, 0)
+        handlers = [_handler_of(number) for number in _SIGNALS]
+        if handlers != self._handlers:
+            self._restore_handlers(handlers)
+        os.environ = self._environ  # noqa: B003 - the agent may have put another one there
+        if _raw_of(os.environ) != self._raw:
+            os.environ.clear()
+            os.environ.update(self._variables)
+
+    def _restore_handlers(self, handlers: list[Any]) -> None:
+        for number, handler, former in zip(_SIGNALS, handlers, self._handlers):
+            if handler != former and former is not None:
+                signal.signal(number, former)
+
+    def has_leftovers(self) -> bool:
+        """Return whether a thread or a child is left that cannot be put back."""
+        if threading.active_count() > self._threads:
+            self._desk.renew_threads()
+            if not self._threads_ended():
+                return True
+        return not _children() <= self._children
+
+    def _threads_ended(self) -> bool:
+        until_s = time.monotonic() + _THREAD_END_S
+        while threading.active_count() > self._threads and time.monotonic() < until_s:
+            time.sleep(0.001)
+        return threading.active_count() <= self._threads
+
+
+def _raw_of(environ: Any) -> Any:
+    """Return a mapping to compare; the bytes where they can be had, which costs a tenth."""
+    return getattr(environ, "_data", environ)
+
+
+def _children() -> frozenset[int]:
+    """Return the children of this process; 0 stands for those that the system does not list."""
+    if not _has_child():
+        return frozenset()
+    found: set[int] = set()
+    try:
+        for thread in os.listdir("/proc/self/task"):  # noqa: PTH208 - see Files
+            with open(f"/proc/self/task/{thread}/children", encoding="ascii") as file:  # noqa: PTH123 - see Files
+                found.update(map(int, file.read().split()))
+    except OSError:
+        return frozenset((0,))
+    return frozenset(found)
+
+
+def _has_child() -> bool:
+    if not hasattr(os, "waitid"):  # macOS before Python 3.13
+        return False
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+class SerialWorker:
+    """Runs one trial after the other; a crash or time-out is that trial's alone."""
+
+    def __init__(self, desk: Desk, graders: Sequence[str] = ()) -> None:
+        self._desk = desk
         self._graders: dict[str, Any] = {}
+        self._state = ProcessState(desk)
+        for reference in graders:
+            self._grader(reference)
 
     def serve(self) -> None:
         """Do what the parent asks until it hangs up."""
@@ -936,7 +1038,12 @@ class SerialWorker:
         except BaseException as error:  # noqa: BLE001 - sys.exit of the agent is its failure as well
             line = failed(message["id"], error, self._desk.root)
         _flush()
-        self._desk.channel.write(line)
+        self._desk.channel.write(self._cleaned() + line)
+
+    def _cleaned(self) -> bytes:
+        """Undo what the trial did to this process; return what to say where that cannot be."""
+        self._state.restore()
+        return _RETIRE if self._state.has_leftovers() else b""
 
     def _run(self, message: Message) -> bytes:
         env = Env(message, self._desk)
@@ -949,11 +1056,9 @@ class SerialWorker:
             os.chdir(self._desk.root)
 
     def _grade(self, message: Message) -> bytes:
-        reference = message["function"]
-        if reference not in self._graders:
-            self._graders[reference] = load(reference)
+        grader = self._grader(message["function"])
         steps = [Record(step) for step in message["trajectory"].get("steps") or ()]
-        value = self._graders[reference](
+        value = grader(
             Record(message["task"]),
             Record(dict(message["trajectory"], steps=steps)),
             _record(message.get("before")),
@@ -961,6 +1066,27 @@ class SerialWorker:
         )
         value = self._desk.finish(value) if hasattr(value, "__await__") else value
         return _result_line(message["id"], grade_of(value))
+
+    def _grader(self, reference: str) -> Any:
+        """Return the function, loaded once: what was not there before cannot be put there later."""
+        if reference not in self._graders:
+            try:
+                self._graders[reference] = load(reference)
+            except BaseException as error:  # noqa: BLE001 - sys.exit while importing is a failure as well
+                self._graders[reference] = _Unloadable(error)
+            self._state = ProcessState(self._desk)
+        return self._graders[reference]
+
+
+class _Unloadable:
+    """Stands for a function that could not be loaded, and raises what loading it raised."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+        self._trace = error.__traceback__
+
+    def __call__(self, *_: Any) -> Any:
+        raise self._error.with_traceback(self._trace)
 
 
 def _record(value: Any) -> Any:
@@ -1057,6 +1183,7 @@ class InlineWorker:
         self._running: dict[int, tuple[Any, float]] = {}
         self._blocked_s = 0.0
         self._is_async = is_async(desk.function)
+        self._cancelled_error = _cancelled_error()
         desk.pump = self._pump
 
     def serve(self) -> None:
@@ -1091,17 +1218,30 @@ class InlineWorker:
                 self._cancel(message["id"])
 
     def _start(self, message: Message) -> None:
+        number = message["id"]
         task = self._events.create_task(self._trial(message))
-        self._running[message["id"]] = task, self._blocked_s
+        self._running[number] = task, self._blocked_s
+        # A task that is cancelled before its first step runs no code that could say so.
+        task.add_done_callback(lambda _: self._ended(number))
 
     async def _trial(self, message: Message) -> None:
         number = message["id"]
         try:
             line = await self._run(message)
+        except self._cancelled_error:
+            return
         except BaseException as error:  # noqa: BLE001 - sys.exit of the agent is its failure as well
             line = failed(number, error, self._desk.root)
-        self._running.pop(number, None)
-        self._desk.post(line)
+        task, _ = self._running.get(number, (None, 0.0))
+        if task is not None and not _was_cancelled(task):
+            del self._running[number]
+            self._desk.post(line)
+
+    def _ended(self, number: int) -> None:
+        """Say of a trial that is still in the books that somebody here cancelled it."""
+        if self._running.pop(number, None) is not None:
+            stoppable = self._is_async
+            self._desk.post(encode({"op": "lost", "id": number, "stoppable": stoppable}))
 
     async def _run(self, message: Message) -> bytes:
         env = Env(message, self._desk)
@@ -1149,7 +1289,18 @@ class InlineWorker:
 
     def _check(self, task: Any) -> None:
         if not task.done():
-            self._desk.post(encode({"op": "stuck"}))
+            self._desk.post(_RETIRE)
+
+
+def _cancelled_error() -> type[BaseException]:
+    import asyncio  # costs a worker that needs none more than all its trials
+
+    return asyncio.CancelledError
+
+
+def _was_cancelled(task: Any) -> bool:
+    """Return whether somebody cancelled a task that went on; before Python 3.11 nobody knows."""
+    return hasattr(task, "cancelling") and task.cancelling() > 0
 
 
 def is_async(function: Any) -> bool:
@@ -1232,8 +1383,9 @@ def _worker(channel: Channel, order: Message) -> SerialWorker | InlineWorker:
         desk.function = load(order["function"])
         return InlineWorker(desk, order["threads"])
     serial = Desk(channel, order)
-    if order["mode"] == "serial":
-        serial.function = load(order["function"])
+    if order["mode"] == "grade":
+        return SerialWorker(serial, order["function"].split())
+    serial.function = load(order["function"])
     return SerialWorker(serial)
 
 

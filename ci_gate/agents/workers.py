@@ -127,7 +127,7 @@ class Worker:
     ) -> asyncio.Future[Incoming]:
         """Send an order and return the future of its end.
 
-        The future holds a ``done`` or ``cancelled`` message, or a ``WorkerEndedError``.
+        The future holds a ``done``, ``cancelled`` or ``lost`` message, or a ``WorkerEndedError``.
         """
         future: asyncio.Future[Incoming] = self._loop.create_future()
         self._orders[number] = _Order(future, calls)
@@ -165,9 +165,9 @@ class Worker:
     def _take(self, message: Incoming) -> None:
         if message.op == "call":
             self._answer(message)
-        elif message.op in ("done", "cancelled"):
+        elif message.op in ("done", "cancelled", "lost"):
             self._settle(message)
-        elif message.op == "stuck":
+        elif message.op == "retire":
             self.is_retired = True
         elif not self._loaded.done():
             self._loaded.set_result(message)

@@ -1,7 +1,8 @@
 """One attempt at one trial: a fresh world, the agent, the graders, a record.
 
 Trouble of one trial ends here: whatever breaks becomes an errored record, so that nothing but a
-fault of the set-up reaches the run.
+fault of the set-up, found before the agent ran at all, reaches the run. What may take its time
+beside the agent happens in threads, so that it takes none from the trials next to it.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ci_gate.engine.cancellation import in_thread
 from ci_gate.engine.judging import Judgement, errored, exceeded, failed, judge, record_of
-from ci_gate.engine.laundering import laundered_by, suspicions
+from ci_gate.engine.laundering import laundered_by, may_take_long, suspicions
 from ci_gate.errors import AgentSetupError, ContaminatedWorldError, GateError
 from ci_gate.model.suite import PlannedTrial
 from ci_gate.model.trial import Cause, Grade, Status, Trajectory, TrialRecord
@@ -79,6 +81,7 @@ class Bench:
         self._graders = graders
         self._clock = clock
         self._laundered = laundered
+        self._has_run = False
 
     async def attempt(self, trial: PlannedTrial) -> Attempt:
         """Run, judge and record one trial.
@@ -86,7 +89,7 @@ class Bench:
         Raises
         ------
         AgentSetupError
-            The agent or a grader cannot be started at all.
+            The agent cannot be started, and no trial of it ever ended.
         """
         try:
             return await self._judged(trial)
@@ -103,18 +106,23 @@ class Bench:
 
     async def _judged(self, trial: PlannedTrial) -> Attempt:
         for _ in range(_MAX_LOSSES):
-            sandbox = self._sandboxes.open(trial)
+            sandbox = await self._opened(trial)
             try:
                 return await self._run(trial, sandbox)
             except TrialLost as error:
                 lost = error
             finally:
-                sandbox.close()
+                await _close(sandbox)
         raise TrialErrored(f"harness: lost {_MAX_LOSSES} times: {lost}")
+
+    async def _opened(self, trial: PlannedTrial) -> TrialSandbox:
+        if trial.task.fixture_path is None:
+            return self._sandboxes.open(trial)
+        return await in_thread(lambda: self._sandboxes.open(trial), undo=lambda s: s.close())
 
     async def _run(self, trial: PlannedTrial, sandbox: TrialSandbox) -> Attempt:
         started_s = self._clock.monotonic()
-        trajectory = await self._agent.run(trial, sandbox)
+        trajectory = await self._ran(trial, sandbox)
         duration_s = self._clock.monotonic() - started_s
         judgement = await self._judgement(trial, trajectory, sandbox)
         return Attempt(
@@ -122,6 +130,16 @@ class Bench:
             trajectory=trajectory,
             suspicions=suspicions(trajectory),
         )
+
+    async def _ran(self, trial: PlannedTrial, sandbox: TrialSandbox) -> Trajectory:
+        try:
+            trajectory = await self._agent.run(trial, sandbox)
+        except AgentSetupError as error:
+            if self._has_run:  # it could be started, so this is a trouble of the moment
+                raise TrialErrored(_unstarted(error)) from error
+            raise
+        self._has_run = True
+        return trajectory
 
     async def _judgement(
         self, trial: PlannedTrial, trajectory: Trajectory, sandbox: TrialSandbox
@@ -133,10 +151,15 @@ class Bench:
         beyond = exceeded(trial.task.limits, trajectory)
         if beyond is not None:
             return failed(beyond, Cause.LIMIT)
-        pattern = laundered_by(trajectory, self._laundered)
+        pattern = await self._laundered_by(trajectory)
         if pattern is not None:
             return errored(f"the answer is an error of the environment: it matches {pattern}")
         return judge(trajectory, await self._grades(trial, trajectory, sandbox))
+
+    async def _laundered_by(self, trajectory: Trajectory) -> str | None:
+        if may_take_long(trajectory, self._laundered):
+            return await in_thread(lambda: laundered_by(trajectory, self._laundered))
+        return laundered_by(trajectory, self._laundered)
 
     async def _grades(
         self, trial: PlannedTrial, trajectory: Trajectory, sandbox: TrialSandbox
@@ -151,10 +174,27 @@ class Bench:
 async def _grade(
     grader: Grader, trial: PlannedTrial, trajectory: Trajectory, sandbox: TrialSandbox
 ) -> Grade:
-    found = grader.grade(trial, trajectory, sandbox)
-    if inspect.isawaitable(found):
+    if getattr(grader, "blocking", False):
+        found = await in_thread(lambda: grader.grade(trial, trajectory, sandbox))
+    else:
+        found = grader.grade(trial, trajectory, sandbox)
+    if not inspect.isawaitable(found):
+        return found
+    try:
         return await found
-    return found
+    except AgentSetupError as error:  # a trial can see to it that no grader starts after it
+        raise TrialErrored(_unstarted(error)) from error
+
+
+async def _close(sandbox: TrialSandbox) -> None:
+    if sandbox.workdir is None and sandbox.database is None:
+        sandbox.close()
+    else:  # the agent decides how much there is to remove
+        await in_thread(sandbox.close)
+
+
+def _unstarted(error: AgentSetupError) -> str:
+    return f"harness: {error.problems[0].what}"
 
 
 def _broken(trial: PlannedTrial, reason: str, cause: Cause = Cause.HARNESS) -> Attempt:

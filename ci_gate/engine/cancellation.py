@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["to_its_end"]
+__all__ = ["in_thread", "to_its_end"]
 
 _Result = TypeVar("_Result")
 
@@ -28,3 +28,31 @@ async def to_its_end(work: Coroutine[Any, Any, _Result]) -> _Result:
             if caller is not None:
                 caller.uncancel()
     return working.result()
+
+
+async def in_thread(
+    work: Callable[[], _Result], *, undo: Callable[[_Result], object] | None = None
+) -> _Result:
+    """Return the result of work that may take its time, done in a thread meanwhile.
+
+    A cancellation takes effect when the work has ended, because a thread cannot be stopped and
+    would work on with what the caller takes away.
+
+    Parameters
+    ----------
+    work : callable
+    undo : callable, optional
+        Gets the result that the caller, being cancelled, does not.
+    """
+    working = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+        await to_its_end(_waited_for(working))
+        if undo is not None and working.exception() is None:
+            undo(working.result())
+        raise
+
+
+async def _waited_for(working: asyncio.Future[Any]) -> None:
+    await asyncio.wait([working])

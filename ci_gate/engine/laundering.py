@@ -1,4 +1,4 @@
-"""Looks for errors that were laundered into answers: pure, from a trajectory alone."""
+"""Looks for errors that were laundered into answers, from a trajectory alone."""
 
 from __future__ import annotations
 
@@ -7,8 +7,17 @@ from collections.abc import Sequence
 
 from ci_gate.errors import ConfigError, printable
 from ci_gate.model.trial import Trajectory
+from ci_gate.patterns import PatternError, is_quick, search
 
-__all__ = ["EMPTY", "PROVIDER_ERROR", "ZERO_TOKENS", "compiled", "laundered_by", "suspicions"]
+__all__ = [
+    "EMPTY",
+    "PROVIDER_ERROR",
+    "ZERO_TOKENS",
+    "compiled",
+    "laundered_by",
+    "may_take_long",
+    "suspicions",
+]
 
 ZERO_TOKENS = "zero-tokens"
 EMPTY = "empty"
@@ -82,5 +91,22 @@ def laundered_by(trajectory: Trajectory, patterns: Sequence[re.Pattern[str]]) ->
     """
     if trajectory.status is not None or any(step.fault for step in trajectory.steps):
         return None
-    answer = (trajectory.answer or "")[:_ANSWER_CHARS]
-    return next((pattern.pattern for pattern in patterns if pattern.search(answer)), None)
+    answer = _searched(trajectory)
+    return next((pattern.pattern for pattern in patterns if _is_in(pattern, answer)), None)
+
+
+def may_take_long(trajectory: Trajectory, patterns: Sequence[re.Pattern[str]]) -> bool:
+    """Return whether ``laundered_by`` may block for seconds."""
+    answer = _searched(trajectory)
+    return not all(is_quick(pattern, answer) for pattern in patterns)
+
+
+def _searched(trajectory: Trajectory) -> str:
+    return (trajectory.answer or "")[:_ANSWER_CHARS]
+
+
+def _is_in(pattern: re.Pattern[str], answer: str) -> bool:
+    try:
+        return search(pattern, answer) is not None
+    except PatternError:  # an answer that nobody can search excuses nothing
+        return False

@@ -76,7 +76,7 @@ async def run_trials(
     Raises
     ------
     AgentSetupError
-        The agent or a grader turned out to be impossible to start.
+        The agent turned out to be impossible to start, at its first trial.
     GateError
         The sink cannot keep a record; what it has is as it was.
     """

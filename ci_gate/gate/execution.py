@@ -116,7 +116,7 @@ async def _run(
         Path(tempfile.gettempdir()), faults, always_workdir=spec.protocol != "python"
     ) as worlds:
         worlds.prepare(execution.suite.tasks)
-        async with _running(agent, own):
+        async with _running(agent, own, _own_functions(execution.suite)):
             work = fetch()
             return await run_trials(
                 work.trials,
@@ -135,9 +135,15 @@ async def _run(
 
 
 @asynccontextmanager
-async def _running(agent: Agent, own: OwnGraderWorkers) -> AsyncIterator[None]:
-    """Start the agent; whatever happens and however often it is cancelled, no process is left."""
+async def _running(
+    agent: Agent, own: OwnGraderWorkers, functions: Sequence[str]
+) -> AsyncIterator[None]:
+    """Start the agent; whatever happens and however often it is cancelled, no process is left.
+
+    Who judges is imported first: the agent's code cannot change it any more.
+    """
     try:
+        await own.start(functions)
         await agent.start()
         yield
     finally:
@@ -145,6 +151,11 @@ async def _running(agent: Agent, own: OwnGraderWorkers) -> AsyncIterator[None]:
             await to_its_end(agent.close())
         finally:
             await to_its_end(own.close())
+
+
+def _own_functions(suite: Suite) -> list[str]:
+    specs = (spec for task in suite.tasks for spec in task.graders)
+    return [spec.options["function"] for spec in specs if spec.type == "python"]
 
 
 def _settings(execution: Execution) -> EngineSettings:

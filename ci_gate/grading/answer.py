@@ -23,11 +23,17 @@ class AnswerGrader:
     ----------
     name : str
     conditions : TextConditions
+
+    Attributes
+    ----------
+    blocking : bool
+        Only a pattern can take its time.
     """
 
     def __init__(self, name: str, conditions: TextConditions) -> None:
         self._name = name
         self._conditions = conditions
+        self.blocking = conditions.matches is not None
 
     def grade(self, trial: PlannedTrial, trajectory: Trajectory, sandbox: TrialSandbox) -> Grade:
         """Return whether the answer is as asked."""

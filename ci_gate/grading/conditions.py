@@ -1,6 +1,7 @@
 """What a text must be, contain or match, whether it is an answer or the content of a file.
 
-A pattern is tried on texts up to a bound, because what is matched comes from the code under test.
+A pattern is tried on texts up to a bound and for a bounded time, because what is matched comes from
+the code under test.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import msgspec
 
 from ci_gate.errors import printable
 from ci_gate.grading.options import count_problems, type_problems
+from ci_gate.patterns import PatternError, search
 
 __all__ = ["LONGEST_MATCHED", "TextConditions", "condition_problems"]
 
@@ -80,7 +82,13 @@ class TextConditions(msgspec.Struct, frozen=True, kw_only=True):
     def _mismatch(pattern: re.Pattern[str], text: str) -> Iterator[str]:
         if len(text) > LONGEST_MATCHED:
             yield f"{len(text)} characters; a pattern is tried on {LONGEST_MATCHED} at most"
-        elif not pattern.search(text):
+            return
+        try:
+            found = search(pattern, text)
+        except PatternError as error:
+            yield f"{error}: {_shown(pattern.pattern)} on {len(text)} characters"
+            return
+        if found is None:
             yield f"expected a match of {_shown(pattern.pattern)}, found {_shown(text)}"
 
 

@@ -47,7 +47,14 @@ class FileGrader:
     exists : bool
     conditions : TextConditions or None
         None: only existence is asked.
+
+    Attributes
+    ----------
+    blocking : bool
+        Always: what is read comes from the agent, and decides how long it takes.
     """
+
+    blocking: Final = True
 
     def __init__(
         self, name: str, path: str, *, exists: bool, conditions: TextConditions | None

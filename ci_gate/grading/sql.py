@@ -76,7 +76,14 @@ class SqlGrader:
         Rows in order.
     longest_s : float
         Seconds after which the query is ended.
+
+    Attributes
+    ----------
+    blocking : bool
+        Always: what is read comes from the agent, and decides how long it takes.
     """
+
+    blocking: Final = True
 
     def __init__(
         self, name: str, query: str, expected: list[Row], *, longest_s: float = LONGEST_QUERY_S

@@ -10,10 +10,15 @@ A line is handed to the system whole before ``append`` returns, so the death of 
 moment loses no finished trial. A thread flushes to the medium within 50 ms of a line (one flush for
 all lines of that time), so the death of the machine loses at most the last 100 ms. The lock on the
 file is held as long as the journal is open; the system releases it when the process dies.
+
+The lock binds only those who ask for it, and an agent that runs as the same user can write to the
+file. So a line of somebody else's is found by the size of the file, a change of a line by a digest
+of all that was written, and another file of the same name by its number: none of it decides.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import stat
@@ -39,6 +44,7 @@ TrialKey = tuple[str, int, int]
 
 _FLUSH_DELAY_S: Final = 0.05
 _PAUSES: Final = frozenset({StopReason.INTERRUPTED, StopReason.BUDGET})
+_CHUNK_BYTES: Final = 2**20
 _CHOICE: Final = "Use --resume to continue it or --fresh to discard it."
 _FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
 # What a process that died at its first line can have left.
@@ -80,8 +86,13 @@ class Journal:
         self.footer: RunFooter | None = None
         self.dropped_bytes = 0
         self._descriptor = descriptor
-        self._size = os.fstat(descriptor).st_size
+        status = os.fstat(descriptor)
+        self._size = status.st_size
+        self._name = os.fspath(path)
+        self._identity = status.st_dev, status.st_ino
+        self._written = _digest_of(descriptor, self._size)
         self._broken = False
+        self._is_changed = False
         self._attempts: dict[TrialKey, int] = {}
         self._flusher = _Flusher(descriptor)
 
@@ -173,6 +184,7 @@ class Journal:
         journal.dropped_bytes = found.torn_bytes
         os.ftruncate(descriptor, found.body_end)
         journal._size = found.body_end
+        journal._written = _digest_of(descriptor, found.body_end)
         if found.open_end:
             journal._write(b"\n")
         return journal
@@ -190,10 +202,13 @@ class Journal:
             a line of this or a later attempt, or the journal is finished or closed.
         UsageError
             The file may no longer be written.
+        FileFormatError
+            Somebody else wrote to the file, or put another in its place.
         """
         self._check_open()
         line = _line(record)
         self._check_record(record, line)
+        self._check_name()
         self._write(line)
         self._attempts[record.key] = record.attempt
         self._flusher.wake()
@@ -206,15 +221,22 @@ class Journal:
         InternalError, UsageError
             As ``append``.
         FileFormatError
-            The file was changed by someone else in the meantime.
+            The file was changed by someone else in the meantime; it gets no footer.
         """
         self._check_open()
+        self._check_name()
+        self._check_size(os.fstat(self._descriptor).st_size, self._size)
         with os.fdopen(os.dup(self._descriptor), "rb") as stream:
             stream.seek(0)
             found = scan(stream, printable(self.path))
             digest = digests_of(found, stream, found.order()).whole
         footer = RunFooter(trials=len(found.records), stop=stop, digest=digest)
+        body = self._size
         self._write(encode(footer) + b"\n")
+        # Only now: what was changed before the digest was taken, or while it was, shows here.
+        if not self._is_as_written():
+            os.ftruncate(self._descriptor, body)
+            raise self._changed("Lines of it are not what was written. Use --fresh.")
         self.footer = footer
         self.close()
         return footer
@@ -226,9 +248,17 @@ class Journal:
         ------
         InternalError, UsageError
             The medium refused what was written.
+        FileFormatError
+            The file was changed by someone else in the meantime.
         """
         if self._descriptor < 0:
             return
+        try:
+            self._check_unchanged()
+        finally:
+            self._release()
+
+    def _release(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         try:
             self._flusher.stop()
@@ -258,8 +288,45 @@ class Journal:
             raise failed_write(error, self.path) from error
 
     def _check_open(self) -> None:
+        if self._is_changed:
+            raise self._changed("Nothing more is written to it.")
         if self.footer is not None or self._descriptor < 0:
             raise InternalError("the journal is finished or closed", where=printable(self.path))
+
+    def _check_name(self) -> None:
+        try:
+            status = os.lstat(self._name)
+        except OSError:
+            status = None
+        if status is None or (status.st_dev, status.st_ino) != self._identity:
+            raise self._changed("It was removed or replaced; what was written is lost.")
+
+    def _check_unchanged(self) -> None:
+        """Leave nobody else's bytes to whoever resumes the run."""
+        if self.footer is not None or self._is_changed:
+            return
+        self._check_size(os.fstat(self._descriptor).st_size, self._size)
+        if not self._is_as_written():
+            raise self._changed("Lines of it are not what was written. Use --fresh.")
+
+    def _check_size(self, found: int, expected: int) -> None:
+        """Cut off what somebody else wrote after our last line."""
+        if found == expected:
+            return
+        if found > expected:
+            self._undo()
+        if self._is_as_written():
+            raise self._changed("What was added is cut off. Use --resume to run what is missing.")
+        raise self._changed("Lines of it are not what was written. Use --fresh.")
+
+    def _is_as_written(self) -> bool:
+        found = _digest_of(self._descriptor, self._size)
+        return found.digest() == self._written.digest()
+
+    def _changed(self, hint: str) -> FileFormatError:
+        self._is_changed = True
+        what = "was changed by someone else while trials ran"
+        return FileFormatError(what, where=printable(self.path), hint=hint)
 
     def _check_record(self, record: TrialRecord, line: bytes) -> None:
         """Refuse a line that would make the file unreadable."""
@@ -280,10 +347,14 @@ class Journal:
         except OSError as error:
             self._undo()
             raise failed_write(error, self.path) from error
+        # The place after an appended line is where the file ended before, and its length.
+        end = os.lseek(self._descriptor, 0, os.SEEK_CUR)
+        self._check_size(end, self._size + len(line))
         self._size += len(line)
+        self._written.update(line)
 
     def _undo(self) -> None:
-        """Cut off the part of a line that a full disk let through."""
+        """Cut off what follows our last whole line: a torn one, or somebody else's."""
         try:
             os.ftruncate(self._descriptor, self._size)
         except OSError:
@@ -450,6 +521,14 @@ def _scrubbed(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_scrubbed(item) for item in value]
     return value
+
+
+def _digest_of(descriptor: int, size: int) -> hashlib._Hash:
+    """Return the running digest of the first bytes of a file; its position stays."""
+    digest = hashlib.sha256()
+    for start in range(0, size, _CHUNK_BYTES):
+        digest.update(os.pread(descriptor, min(_CHUNK_BYTES, size - start), start))
+    return digest
 
 
 def _write_all(descriptor: int, content: bytes) -> None:

@@ -40,7 +40,9 @@ def measured(repeats: Repeats) -> dict[str, tuple[Measure | None, ...]]:
     for name in STANDARD:
         if any(getattr(line, name) is not None for line in lines):
             found[name] = tuple(_measure(repeat, _reader(name)) for repeat in repeats)
-    for name in sorted({name for line in lines for name in line.measures or ()}):
+    own = {name for line in lines for name in line.measures or ()}
+    # An agent names its own measures; it cannot overwrite what the harness measured.
+    for name in sorted(own.difference(STANDARD)):
         found[name] = tuple(_measure(repeat, _own_reader(name)) for repeat in repeats)
     return found
 

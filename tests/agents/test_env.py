@@ -444,19 +444,22 @@ def test_a_call_after_the_end_of_its_trial_is_refused(tmp_path: Path) -> None:
     desk = Desk(
         tmp_path,
         """
-import threading, time
+import queue, threading, time
 said = []
+given = queue.Queue()
+def late():
+    env = given.get()
+    time.sleep(0.1)
+    try:
+        env.kv.get("x")
+    except RuntimeError as error:
+        said.append(str(error))
+threading.Thread(target=late, daemon=True).start()
 def run(task, env):
-    if said or task.id == "second":
+    if task.id == "second":
         time.sleep(0.3)
         return ";".join(said)
-    def late():
-        time.sleep(0.1)
-        try:
-            env.kv.get("x")
-        except RuntimeError as error:
-            said.append(str(error))
-    threading.Thread(target=late).start()
+    given.put(env)
     return "first"
 """,
     )

@@ -118,3 +118,13 @@ def test_a_pattern_that_is_none_is_refused_by_name() -> None:
     """A broken regular expression is an error of the configuration with its key."""
     with pytest.raises(ConfigError, match=r"agent\.environment_errors: '\(' is not a regular"):
         Patterns(["("])
+
+
+def test_a_text_that_no_pattern_gets_through_excuses_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A search without end is given up and counts as no match; the next pattern is tried."""
+    monkeypatch.setattr("ci_gate.patterns.LONGEST_S", 0.2)
+    endless = ending(said="a" * 40 + "!")
+    assert Patterns([r"^(\w+\s?)*$"]).match(endless) is None
+    assert Patterns([r"^(\w+\s?)*$", "a!"]).match(endless) == "a" * 40 + "!"

@@ -34,6 +34,14 @@ async def run(task, env):
                 await asyncio.sleep(30)
             except asyncio.CancelledError:
                 pass
+    if task.id == "cancel-all":
+        for other in asyncio.all_tasks():
+            other.cancel()
+    if task.id == "swallow":
+        try:
+            await asyncio.sleep(0.2)
+        except asyncio.CancelledError:
+            return "cancelled by whom?"
     await asyncio.sleep(task.input or 0.01)
     env.kv.set("done", task.id)
     return task.id
@@ -116,6 +124,25 @@ def test_a_crash_fails_itself_and_nobody_else(tmp_path: Path) -> None:
     assert reasons(found)[1] == "crash: exit status 4"
     assert answers(found)[0] == "a"
     assert answers(found)[2:] == ["b", "c"]
+
+
+def test_a_trial_that_cancels_everything_fails_itself_and_nobody_else(tmp_path: Path) -> None:
+    """Who was cancelled by no order of ours is run again, started or not; the culprit fails."""
+    agent = Desk(tmp_path, SOURCE).python(isolation="inline", jobs=16)
+    before = [f"a{i}" for i in range(7)]
+    after = [f"b{i}" for i in range(8)]
+    start_s = time.monotonic()
+    found = run_together(agent, [*before, "cancel-all", *after], timeout_s=5.0)
+    assert (reasons(found)[7] or "").startswith("CancelledError")
+    assert answers(found)[:7] == before
+    assert answers(found)[8:] == after
+    assert time.monotonic() - start_s < 4  # nobody waited for the time-out
+
+
+def test_a_trial_that_swallows_a_neighbours_cancellation_is_run_again(tmp_path: Path) -> None:
+    """An answer that was made because a neighbour cancelled it is not judged."""
+    agent = Desk(tmp_path, SOURCE).python(isolation="inline", jobs=2)
+    assert answers(run_together(agent, ["swallow", "cancel-all"]))[0] == "swallow"
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_gate.agents.interpreters import find_interpreter
+from ci_gate.agents.interpreters import behind_script, find_interpreter
 from ci_gate.agents.processes import require_memory_limit, require_posix
 from ci_gate.agents.python_agent import PythonAgent
 from ci_gate.errors import AgentSetupError, PlatformError
@@ -251,3 +251,28 @@ def run(task, env):
     )
     agent = desk.python(interpreter=".venv/bin/python")
     assert run_one(agent).answer == f"[] {tmp_path / '.venv'}"
+
+
+def test_a_shim_is_asked_once_which_python_it_starts(tmp_path: Path) -> None:
+    """With ``auto`` the workers run under the Python behind a script, not through the script."""
+    count = tmp_path / "count"
+    shim = tmp_path / "python"
+    shim.write_text(f'#!/bin/sh\necho x >> "{count}"\nexec "{sys.executable}" "$@"\n')
+    shim.chmod(0o755)
+    desk = Desk(tmp_path, "import sys\ndef run(task, env):\n    return sys.executable\n")
+    spec = AgentSpec(python="desk:run", protocol="python", root=str(desk.root), timeout_s=20.0)
+    agent = PythonAgent(spec, jobs=3, environment={"PATH": f"{tmp_path}:/usr/bin:/bin"})
+    assert run_one(agent).answer == sys.executable
+    assert count.read_text() == "x\n"
+
+
+def test_a_script_that_does_not_say_what_it_starts_is_used_as_it_is(tmp_path: Path) -> None:
+    """A wrapper that fails, or names nothing that can be executed, is left to the worker."""
+    silent = tmp_path / "python"
+    silent.write_text("#!/bin/sh\nexit 1\n")
+    silent.chmod(0o755)
+    talking = tmp_path / "python3"
+    talking.write_text("#!/bin/sh\necho /nowhere/python\n")
+    talking.chmod(0o755)
+    for script in (silent, talking):
+        assert behind_script(str(script), str(tmp_path), {}) == str(script)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ci_gate import patterns
 from ci_gate.engine.laundering import compiled, laundered_by, suspicions
 from ci_gate.errors import ConfigError
 from ci_gate.model.trial import Status, Step, Trajectory
@@ -81,3 +82,13 @@ def test_a_broken_pattern_is_refused_by_name() -> None:
     """A regular expression that is none is an error of the configuration."""
     with pytest.raises(ConfigError, match=r"'\[' is not a regular expression"):
         compiled(["["])
+
+
+def test_an_answer_that_no_pattern_gets_through_is_not_excused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A search without end is given up, and the answer is judged as any other."""
+    monkeypatch.setattr(patterns, "LONGEST_S", 0.2)
+    answer = Trajectory(answer="a" * 40 + "!")
+    assert laundered_by(answer, compiled([r"^(\w+\s?)*$", "!"])) == "!"
+    assert laundered_by(answer, compiled([r"^(\w+\s?)*$"])) is None

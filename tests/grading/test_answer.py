@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ci_gate import patterns
 from ci_gate.grading.answer import build, validate
 from ci_gate.grading.conditions import LONGEST_MATCHED
 from ci_gate.model.trial import Grade, Trajectory
@@ -103,3 +104,11 @@ def test_mistakes_are_named_when_the_suite_is_loaded(options: dict[str, object],
 def test_all_mistakes_are_named_together() -> None:
     """One load shows every mistake of a grader."""
     assert len(validate(spec_of("answer", equals=1, matches="(", ignore_case=2, other=3))) == 4
+
+
+def test_a_pattern_that_would_run_for_ever_fails_the_grade(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text that makes the matcher backtrack without end costs a moment and the grade."""
+    monkeypatch.setattr(patterns, "LONGEST_S", 0.2)
+    grade = graded("a" * 40 + "!", matches=r"^(\w+\s?)*$")
+    assert not grade.passed
+    assert (grade.reason or "").startswith("pattern took longer than 0.2 s")

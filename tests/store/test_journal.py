@@ -590,3 +590,93 @@ def test_stopping_between_a_flush_and_the_next_wait_is_never_missed(monkeypatch)
     stopping.join(5)
 
     assert not stopping.is_alive()
+
+
+FORGED = b'{"task":"refund","trial":1,"attempt":99,"status":"passed"}\n'
+CHANGED = "was changed by someone else while trials ran"
+
+
+def add_forged(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(FORGED)
+
+
+def test_a_line_of_somebody_else_s_stops_the_next_append(desk) -> None:
+    """What an agent adds to the journal is cut off, said, and never part of what is resumed."""
+    records = desk.records("refund +--")
+    journal = Journal.open(desk.path, desk.header())
+    journal.append(records[0])
+    add_forged(desk.path)
+
+    with pytest.raises(FileFormatError, match=f"{CHANGED}.*cut off.*--resume"):
+        journal.append(records[1])
+
+    journal.close()
+    assert FORGED not in desk.path.read_bytes()
+    with Journal.open(desk.path, desk.header(), resume=True) as journal:
+        assert list(journal.records.values()) == [records[0]]
+
+
+@pytest.mark.parametrize("end", ["finish", "close"])
+def test_a_line_of_somebody_else_s_after_the_last_is_cut_off(desk, end: str) -> None:
+    """Neither the end of a run nor its interruption leaves a foreign line behind."""
+    journal = Journal.open(desk.path, desk.header())
+    journal.append(desk.records("refund -")[0])
+    before = desk.path.read_bytes()
+    add_forged(desk.path)
+
+    with pytest.raises(FileFormatError, match=CHANGED):
+        journal.finish(COMPLETE) if end == "finish" else journal.close()
+
+    journal.close()
+    assert desk.path.read_bytes() == before
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_changed_line_gets_no_footer(desk, resumed: bool) -> None:
+    """A digest of all that was written, or found on resuming, shows a change of equal length."""
+    if resumed:
+        unfinished(desk, "refund --")
+    journal = Journal.open(desk.path, desk.header(), resume=resumed)
+    journal.append(desk.records("cancel -")[0])
+    forged = desk.path.read_bytes().replace(b'"failed"', b'"passed"')
+    with desk.path.open("r+b") as file:
+        file.write(forged)
+
+    with pytest.raises(FileFormatError, match=f"{CHANGED}.*--fresh"):
+        journal.finish(COMPLETE)
+
+    journal.close()
+    assert desk.path.read_bytes() == forged
+
+
+@pytest.mark.parametrize("end", ["append", "finish"])
+@pytest.mark.parametrize("remains", [False, True])
+def test_another_file_of_the_name_is_noticed(desk, end: str, remains: bool) -> None:
+    """Lines must not go to a file that nobody can find, nor a forged one take its place."""
+    journal = Journal.open(desk.path, desk.header())
+    record, other = desk.records("refund --")
+    journal.append(record)
+    content = desk.path.read_bytes()
+    desk.path.unlink()
+    if remains:
+        desk.path.write_bytes(content)
+
+    with pytest.raises(FileFormatError, match=f"{CHANGED}.*removed or replaced"):
+        journal.append(other) if end == "append" else journal.finish(COMPLETE)
+
+    with pytest.raises(FileFormatError, match=CHANGED):
+        journal.finish(COMPLETE)
+    journal.close()
+
+
+def test_a_shortened_file_is_noticed(desk) -> None:
+    """Lines that somebody removed are missed at the next one."""
+    journal = Journal.open(desk.path, desk.header())
+    records = desk.records("refund --")
+    journal.append(records[0])
+    os.truncate(desk.path, 40)
+
+    with pytest.raises(FileFormatError, match=f"{CHANGED}.*--fresh"):
+        journal.append(records[1])
+    journal.close()

@@ -55,6 +55,16 @@ def test_errored_trials_alone_measure_nothing() -> None:
     assert measured([[line("errored", tokens=3)]])["tokens"] == (None,)
 
 
+def test_an_agent_cannot_overwrite_what_the_harness_measured() -> None:
+    """An own measure by the name of a standard one is not that one."""
+    found = measured([[line(turns=5, measures={"turns": 1.0, "cost_usd": 0.0, "plan": 2.0})]])
+
+    assert {name: runs[0].mean for name, runs in found.items() if runs[0]} == {
+        "turns": 5.0,
+        "plan": 2.0,
+    }
+
+
 def test_own_measures_are_measured_alike() -> None:
     """Process measures stand beside the standard ones, null where a trial has none."""
     found = measured([[line(measures={"plan": 1.0}), line(measures={"plan": None, "tool": 0.5})]])
