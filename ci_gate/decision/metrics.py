@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
-from math import comb, fsum
+from math import comb, fsum, sqrt
 
 import msgspec
 
@@ -32,14 +32,15 @@ _SideCounts = Collection[_TaskCounts]
 
 def tested_metrics(evidence: Evidence, policy: Policy) -> dict[str, MetricResult]:
     """Return each metric of the policy over the tasks that were tested."""
-    return {f"pass^{k}": _tested_metric(evidence, k) for k in policy.ks}
+    return {f"pass^{k}": _tested_metric(evidence, k, policy) for k in policy.ks}
 
 
-def _tested_metric(evidence: Evidence, k: int) -> MetricResult:
+def _tested_metric(evidence: Evidence, k: int, policy: Policy) -> MetricResult:
     family = evidence.joint.families[k]
     counts = [evidence.counts[i] for i in family.included]
     by_seed = evidence.choice.strata == "task,seed" and all(_seeds(task) >= k for task in counts)
-    interval = difference_interval(counts, k, by_seed=by_seed)
+    phi = evidence.effect.correction
+    interval = difference_interval(counts, k, by_seed=by_seed, phi=phi)
     included = {evidence.tasks[i] for i in family.included}
     excluded = tuple(task for task in evidence.tasks if task not in included)
     if interval is None:
@@ -53,10 +54,23 @@ def _tested_metric(evidence: Evidence, k: int) -> MetricResult:
         p_adjusted=family.p_adjusted,
         regressed=family.p_adjusted <= evidence.joint.level,
         exact=family.exact,
-        detectable_drop=detectable_drop(
-            evidence.counts, k, level=evidence.joint.level, strata=evidence.choice.strata
-        ),
+        detectable_drop=_detectable_drop(evidence, k, policy),
     )
+
+
+def _detectable_drop(evidence: Evidence, k: int, policy: Policy) -> float | None:
+    """Return the drop that is seen with 80 % power, also where the run effect is corrected for."""
+    drop = detectable_drop(
+        evidence.counts,
+        k,
+        level=evidence.joint.level,
+        strata=evidence.choice.strata,
+        ks=policy.ks,
+        margin=policy.margin,
+    )
+    # Both what is needed to be red and what a run scatters by grow with the square root.
+    larger = None if drop is None else drop * sqrt(evidence.effect.correction or 1.0)
+    return larger if larger is None or larger <= 1 else None
 
 
 def _seeds(task: TaskCounts) -> int:

@@ -41,7 +41,12 @@ class Interval:
 
 
 def difference_interval(
-    tasks: Sequence[TaskCounts], k: int, *, level: float = 0.95, by_seed: bool = False
+    tasks: Sequence[TaskCounts],
+    k: int,
+    *,
+    level: float = 0.95,
+    by_seed: bool = False,
+    phi: float | None = None,
 ) -> Interval | None:
     """Interval for the suite's difference in pass^k, given these tasks.
 
@@ -56,6 +61,9 @@ def difference_interval(
     by_seed
         Estimate pass^k over distinct seeds (:func:`.pass_hat_k_by_seed`), as is printed where
         seeds matter; a task with fewer than ``k`` seeds on a side is left out too.
+    phi
+        What the gate's test is corrected by where whole runs scatter too much; above 1, the
+        variance is multiplied by it, so that interval and test agree.
 
     Returns
     -------
@@ -80,7 +88,7 @@ def difference_interval(
         return None
     estimate = _estimate_by_seed if by_seed else _estimate
     difference = fsum(estimate(task, k) for task in tasks) / len(tasks)
-    variance = suite_variance(tasks, k)
+    variance = suite_variance(tasks, k) * max(1.0, phi or 1.0)
     reach = NormalDist().inv_cdf((1 + level) / 2) * sqrt(variance)
     return Interval(
         difference=difference,
