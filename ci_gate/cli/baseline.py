@@ -28,6 +28,7 @@ def command() -> None:
 Example:
   ci-gate baseline update
   ci-gate baseline update nightly-1.run.jsonl nightly-2.run.jsonl
+  ci-gate baseline update --anchor
 """
 )
 @click.argument("runs", nargs=-1, type=_FILE)
@@ -35,6 +36,7 @@ Example:
 @output_option
 @run_options
 @click.option("--force", "forced", is_flag=True, help="Keep one that cannot serve; recorded.")
+@click.option("--anchor", is_flag=True, help="Move the anchor here too; see below.")
 @click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")
 def update(
     runs: tuple[Path, ...],
@@ -47,11 +49,15 @@ def update(
     resume: bool,
     fresh: bool,
     forced: bool,
+    anchor: bool,
     quiet: bool,
 ) -> None:
     """Set the bar from RUNS, or from a deep run: several runs over the same seeds.
 
     Runs of the same agent and suite are added as further repeats; another agent starts anew.
+
+    The first update also writes the anchor, against which a slow slide over many changes shows;
+    only --anchor replaces it.
     """
     from ci_gate.cli.show import show_updated, watch
     from ci_gate.gate.measure import RunOptions
@@ -68,6 +74,7 @@ def update(
                 trials=trials, jobs=jobs, task_filter=task_filter, resume=resume, fresh=fresh
             ),
             forced=forced,
+            anchor=anchor,
             environment=os.environ,
         ),
         watch(quiet=quiet),

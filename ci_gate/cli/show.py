@@ -110,6 +110,7 @@ def show_updated(updated: Sequence[Updated]) -> None:
             suite=one.suite,
             path=str(one.path),
             written=one.written,
+            anchor=None if one.anchor is None else str(one.anchor),
             runs=one.runs,
             tasks=one.tasks,
             metrics={

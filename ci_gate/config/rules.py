@@ -52,7 +52,6 @@ NOT_YET: Sequence[NotYet] = (
     NotYet(("run", "executor"), ("ray",)),
     NotYet(("faults", "model", "rate_permille")),
     NotYet(("gate", "on_borderline"), ("extend",)),
-    NotYet(("gate", "guards")),
     NotYet(("baseline", "keep_traces"), (True,)),
     NotYet(("gateway", "base_url_env")),
     NotYet(("gateway", "send_seed"), (True,)),
@@ -280,6 +279,7 @@ def _gate(file: ConfigFile) -> Iterator[_Conflict]:
         if guard.max_increase is None and guard.max_decrease is None:
             place = (*key, "guards", index)
             yield _conflict(place, "has no limit", "Set max_increase or max_decrease.")
+    yield from _repeated((*key, "guards"), [guard.metric for guard in gate.guards])
     yield from _repeated((*key, "quarantine"), [entry.task for entry in gate.quarantine])
 
 

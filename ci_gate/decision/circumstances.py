@@ -22,7 +22,7 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     baseline_status : {"found", "absent", "missing"}
         ``missing``: the base commit has a baseline that the head no longer matches.
     baseline_edited : bool
-        The change edits the baseline's file without the label.
+        The change edits the file of the baseline or of its anchor without the label.
     labelled : bool
         The change may move the bar: what it does to the comparison with the present baseline is
         shown and accepted. Floors, errors and unfinished runs are judged as ever.

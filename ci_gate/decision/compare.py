@@ -24,15 +24,23 @@ from ci_gate.decision.claims import Claims
 from ci_gate.decision.comparison import Comparison, Differences
 from ci_gate.decision.evidence import Evidence, method_of, sees_total_failure, weigh
 from ci_gate.decision.flips import Flips, flips_of
+from ci_gate.decision.guards import guards_of
 from ci_gate.decision.matching import Matching, match_tasks, run_day
 from ci_gate.decision.measures import economics_of, resilience_of
 from ci_gate.decision.metrics import floors_of, tested_metrics, untested_metrics
 from ci_gate.decision.pairing import PairedTask, pair_task, planned_scores, seeds_shared
 from ci_gate.decision.policy_checks import require_judgeable
 from ci_gate.decision.provenance import provenance_of
+from ci_gate.decision.slide import slide_of
 from ci_gate.model.policy import Policy
 from ci_gate.model.run import PASSED, ErrorPolicy, Side, SideTask
-from ci_gate.model.verdict import FloorResult, MetricResult, TaskResult
+from ci_gate.model.verdict import (
+    FloorResult,
+    GuardResult,
+    MetricResult,
+    SlideResult,
+    TaskResult,
+)
 
 __all__ = ["compare"]
 
@@ -42,6 +50,8 @@ def compare(
     candidate: Side,
     policy: Policy,
     circumstances: Circumstances | None = None,
+    *,
+    anchor: Side | None = None,
 ) -> Comparison:
     """Gather all facts on which a verdict rests.
 
@@ -53,6 +63,8 @@ def compare(
     policy : Policy
     circumstances : Circumstances or None
         Facts from outside the files; None: nothing is known.
+    anchor : Side or None
+        An older baseline, against which a slow slide would show.
 
     Returns
     -------
@@ -69,6 +81,8 @@ def compare(
     study = _study(case)
     metrics = _metrics(case, study)
     economics = _by_side(case, study.matching, economics_of)
+    guards = _guards(case, study.matching)
+    slide, slide_remarks = _slide(case, anchor)
     gated = without(candidate, study.matching.quarantined)
     return Comparison(
         suite=candidate.suite,
@@ -92,12 +106,18 @@ def compare(
         powerless=study.powerless,
         metrics=metrics,
         floors=_floors(case, study.matching),
+        guards=guards,
+        slide=slide,
         tasks=_claims(case, study),
-        method=method_of(study.evidence, study.paired, policy),
+        method=method_of(study.evidence, policy, anchored=slide is not None),
         resilience=_by_side(case, study.matching, resilience_of),
         economics=economics,
         provenance=provenance_of(baseline, candidate, case.circumstances.provenance),
-        remarks=_remarks(case, study, metrics, economics),
+        remarks=(
+            *_remarks(case, study, metrics, economics),
+            *remarks.on_guards(guards),
+            *slide_remarks,
+        ),
     )
 
 
@@ -159,7 +179,6 @@ class _Study:
     """What the outcomes say."""
 
     matching: Matching = field(default_factory=Matching)
-    paired: tuple[PairedTask, ...] = ()
     evidence: Evidence | None = None
     flips: Flips = field(default_factory=Flips)
     powerless: bool = False
@@ -168,26 +187,28 @@ class _Study:
 def _study(case: _Case) -> _Study:
     if not case.started:
         return _Study()
-    matching = match_tasks(
+    matching = _matching(case)
+    # Without all its rounds a curtailed run has no p-value, and what was made differently none.
+    if case.baseline is None or case.curtailed or case.differences or not matching.compared:
+        return _Study(matching=matching)
+    evidence = weigh(_paired(case.baseline, case.candidate, case, matching), case.policy)
+    flips = _flips(case, matching)
+    return _Study(
+        matching=matching,
+        evidence=evidence,
+        flips=flips,
+        powerless=not flips.watched
+        and not sees_total_failure(_planned(case.baseline, case, matching), evidence, case.policy),
+    )
+
+
+def _matching(case: _Case) -> Matching:
+    return match_tasks(
         case.baseline,
         case.candidate,
         case.policy,
         errors=case.errors,
         today=case.circumstances.today or run_day(case.candidate),
-    )
-    # Without all its rounds a curtailed run has no p-value, and what was made differently none.
-    if case.baseline is None or case.curtailed or case.differences or not matching.compared:
-        return _Study(matching=matching)
-    paired = _paired(case.baseline, case.candidate, case, matching)
-    evidence = weigh(paired, case.policy)
-    flips = _flips(case, matching)
-    return _Study(
-        matching=matching,
-        paired=paired,
-        evidence=evidence,
-        flips=flips,
-        powerless=not flips.watched
-        and not sees_total_failure(_planned(case.baseline, case, matching), evidence, case.policy),
     )
 
 
@@ -262,6 +283,31 @@ def _floors(case: _Case, matching: Matching) -> tuple[FloorResult, ...]:
     if not case.started:
         return ()
     return floors_of(_judged_tasks(case, matching), case.policy, case.errors)
+
+
+def _guards(case: _Case, matching: Matching) -> tuple[GuardResult, ...]:
+    if case.baseline is None or case.differences:
+        return ()
+    before, after = case.baseline.tasks, case.candidate.tasks
+    return guards_of(
+        {task_id: before[task_id] for task_id in matching.compared},
+        {task_id: after[task_id] for task_id in matching.compared},
+        case.policy,
+    )
+
+
+def _slide(case: _Case, anchor: Side | None) -> tuple[SlideResult | None, tuple[str, ...]]:
+    """Test the candidate against the anchor, unless that is the baseline itself."""
+    same = anchor is None or case.baseline is None or anchor.digest == case.baseline.digest
+    if anchor is None or same or case.curtailed or not case.started:
+        return None, ()
+    past = _Case(anchor, case.whole_candidate, case.policy, case.circumstances)
+    matching = _matching(past)
+    assert past.baseline is not None
+    if past.differences or not matching.compared:
+        return None, tuple(remarks.on_untested_anchor(past.differences))
+    evidence = weigh(_paired(past.baseline, past.candidate, past, matching), case.policy)
+    return slide_of(evidence, matching, case.policy), ()
 
 
 def _claims(case: _Case, study: _Study) -> tuple[TaskResult, ...]:

@@ -13,8 +13,10 @@ from ci_gate.model.run import StopReason
 from ci_gate.model.verdict import (
     Claim,
     FloorResult,
+    GuardResult,
     Method,
     MetricResult,
+    SlideResult,
     TaskResult,
     TrialTotals,
 )
@@ -76,6 +78,9 @@ class Comparison:
         Not even a candidate that fails everywhere would have been seen.
     metrics : mapping of str to MetricResult
     floors : tuple of FloorResult
+    guards : tuple of GuardResult
+    slide : SlideResult or None
+        None where nothing was tested against an anchor.
     tasks : tuple of TaskResult
     method : Method
     resilience, economics, provenance : mapping
@@ -104,6 +109,8 @@ class Comparison:
     powerless: bool
     metrics: Mapping[str, MetricResult]
     floors: tuple[FloorResult, ...]
+    guards: tuple[GuardResult, ...]
+    slide: SlideResult | None
     tasks: tuple[TaskResult, ...]
     method: Method
     resilience: Mapping[str, Any]
@@ -141,6 +148,21 @@ class Comparison:
     def unknown_floors(self) -> tuple[FloorResult, ...]:
         """Floors that no task is deep enough for."""
         return tuple(floor for floor in self.floors if floor.bound is None)
+
+    @property
+    def broken_guards(self) -> tuple[GuardResult, ...]:
+        """Limits of guards that the change lies beyond."""
+        return tuple(guard for guard in self.guards if guard.passed is False)
+
+    @property
+    def unknown_guards(self) -> tuple[GuardResult, ...]:
+        """Limits of guards whose measure is unknown on a side."""
+        return tuple(guard for guard in self.guards if guard.passed is None)
+
+    @property
+    def slid(self) -> bool:
+        """The candidate is worse than the anchor."""
+        return self.slide is not None and self.slide.regressed
 
     def claimed(self, claim: Claim) -> tuple[TaskResult, ...]:
         """Return the tasks of which this is claimed."""

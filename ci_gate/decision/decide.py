@@ -62,7 +62,9 @@ RULES: Final = (
     Rule(Tier.RED, Code.FLIP, lambda f, p, a: f.flips.tasks, _BAR),
     Rule(Tier.RED, Code.TASK_REGRESSED, lambda f, p, a: f.claimed(Claim.REGRESSED), _BAR),
     Rule(Tier.RED, Code.SUITE_REGRESSED, lambda f, p, a: f.regressed_metrics, _BAR),
+    Rule(Tier.RED, Code.SLIDE, lambda f, p, a: f.slid, _BAR),
     Rule(Tier.RED, Code.FLOOR, lambda f, p, a: f.broken_floors),
+    Rule(Tier.RED, Code.GUARD, lambda f, p, a: f.broken_guards, _BAR),
     Rule(Tier.OPEN, Code.NO_CREDENTIALS, lambda f, p, a: a.no_credentials and not f.spared),
     Rule(Tier.OPEN, Code.BUDGET, lambda f, p, a: f.totals.stop == StopReason.BUDGET),
     Rule(Tier.OPEN, Code.CURTAILED, lambda f, p, a: f.curtailed),
@@ -76,7 +78,7 @@ RULES: Final = (
     Rule(Tier.OPEN, Code.BASELINE_DEAD, lambda f, p, a: f.dead, _BAR),
     Rule(Tier.OPEN, Code.NO_POWER, lambda f, p, a: f.powerless and not f.dead, _BAR),
     Rule(Tier.OPEN, Code.NON_INFERIORITY_UNSHOWN, lambda f, p, a: _inferior(f, p), _BAR),
-    Rule(Tier.OPEN, Code.GUARD_UNKNOWN, lambda f, p, a: f.unknown_floors),
+    Rule(Tier.OPEN, Code.GUARD_UNKNOWN, lambda f, p, a: f.unknown_floors or _unguarded(f, a)),
     Rule(Tier.GREEN, Code.NO_BASELINE, lambda f, p, a: not f.has_baseline and not _lost(a)),
     Rule(Tier.GREEN, Code.BAR_MOVED, lambda f, p, a: a.labelled and (f.has_baseline or _lost(a))),
     Rule(Tier.GREEN, Code.UNCHANGED_AGENT, lambda f, p, a: f.spared),
@@ -116,6 +118,11 @@ def _inferior(facts: Comparison, policy: Policy) -> bool:
         return False
     intervals = (metric.interval for metric in facts.metrics.values())
     return any(interval is None or interval[0] <= -policy.margin for interval in intervals)
+
+
+def _unguarded(facts: Comparison, around: Circumstances) -> bool:
+    """A guard could not be judged; the label, which accepts a broken one, accepts that as well."""
+    return bool(facts.unknown_guards) and not around.labelled
 
 
 def _lost(around: Circumstances) -> bool:
@@ -176,6 +183,8 @@ def _verdict(
         metrics=six_digits(facts.metrics),
         tasks=six_digits(facts.tasks),
         floors=six_digits(facts.floors),
+        guards=six_digits(facts.guards),
+        slide=six_digits(facts.slide),
         suite=_changes(facts),
         trials=facts.totals,
         resilience=six_digits(facts.resilience),

@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ci_gate.decision.guards import limits_of
 from ci_gate.decision.pairing import PairedTask
 from ci_gate.model.policy import Policy
 from ci_gate.model.verdict import Method
 from ci_gate.stats.counts import TaskCounts
 from ci_gate.stats.permutation import JointTest, joint_test
 from ci_gate.stats.power_bound import can_detect_total_failure
-from ci_gate.stats.run_effect import run_effect
+from ci_gate.stats.run_effect import RunEffect, run_effect
 from ci_gate.stats.seed_effect import StrataChoice, choose_strata
 from ci_gate.stats.suite_null import group_tasks
 
@@ -59,6 +60,8 @@ class Evidence:
     tasks : tuple of str
         Position ``i`` of every other sequence belongs to task ``i``.
     choice : StrataChoice
+    effect : RunEffect
+        Of the baseline's runs; its correction has gone into ``joint``.
     counts : tuple of TaskCounts
         The trials that enter: where strata are seeds, those on seeds that both sides judged.
     joint : JointTest
@@ -67,6 +70,7 @@ class Evidence:
 
     tasks: tuple[str, ...]
     choice: StrataChoice
+    effect: RunEffect
     counts: tuple[TaskCounts, ...]
     joint: JointTest
     by_task: Mapping[str, TaskEvidence]
@@ -89,6 +93,7 @@ def weigh(paired: Sequence[PairedTask], policy: Policy) -> Evidence:
         For its metrics, alpha, margin and pairing.
     """
     choice = _choose(paired, policy)
+    effect = run_effect([task.baseline for task in paired], strata=choice.strata)
     by_seed = [task.by_seed for task in paired]
     entered = [c.shared for c in by_seed] if choice.strata == "task,seed" else by_seed
     joint = joint_test(
@@ -98,11 +103,13 @@ def weigh(paired: Sequence[PairedTask], policy: Policy) -> Evidence:
         margin=policy.margin,
         level=policy.alpha,
         seed=_DRAWS_SEED,
+        phi=effect.correction,
     )
     tasks = tuple(task.task for task in paired)
     return Evidence(
         tasks=tasks,
         choice=choice,
+        effect=effect,
         counts=tuple(entered),
         joint=joint,
         by_task=dict(zip(tasks, _task_evidence(entered, choice, joint, policy), strict=True)),
@@ -187,10 +194,12 @@ def sees_total_failure(planned: Sequence[PairedTask], evidence: Evidence, policy
     planned : sequence of PairedTask
         The baseline's trials beside the candidate's planned ones.
     evidence : Evidence
-        For the strata in use.
+        For the strata in use, and for the correction of the baseline's run effect.
     policy : Policy
     """
     counts = [task.by_seed for task in planned]
+    if evidence.effect.correction is not None:
+        return _total_failure_p(counts, evidence, policy) <= policy.alpha
     return can_detect_total_failure(
         [task.baseline_n for task in counts],
         [task.baseline_passed for task in counts],
@@ -203,21 +212,42 @@ def sees_total_failure(planned: Sequence[PairedTask], evidence: Evidence, policy
     )
 
 
-def method_of(evidence: Evidence | None, paired: Sequence[PairedTask], policy: Policy) -> Method:
+def _total_failure_p(planned: Sequence[TaskCounts], evidence: Evidence, policy: Policy) -> float:
+    """The gate's p-value, corrected, if every planned trial failed."""
+    return joint_test(
+        planned,
+        strata=evidence.choice.strata,
+        ks=policy.ks,
+        margin=policy.margin,
+        level=policy.alpha,
+        seed=_DRAWS_SEED,
+        phi=evidence.effect.correction,
+    ).p_value
+
+
+def _judgements(policy: Policy, *, anchored: bool) -> int:
+    """How many judgements have an alpha of their own: the tests, each floor, each guard's limit."""
+    return 1 + anchored + len(policy.floors) + limits_of(policy)
+
+
+def method_of(evidence: Evidence | None, policy: Policy, *, anchored: bool) -> Method:
     """Return how the test was made, and how often all of the gate cries wolf at most.
 
     A strict floor compares an estimate, which has no level: with one there is no such bound.
     """
     strict = policy.strict_floors and bool(policy.floors)
-    bound = None if strict else min(1.0, policy.alpha * (1 + len(policy.floors)))
+    bound = None if strict else min(1.0, policy.alpha * _judgements(policy, anchored=anchored))
     if evidence is None:
         return Method(false_alarm_bound=bound)
-    effect = run_effect([task.baseline for task in paired], strata=evidence.choice.strata)
+    effect = evidence.effect
     return Method(
         strata=evidence.choice.strata,
         # Between seeds that have nothing to do with each other agreement means nothing.
         z_seed=None if evidence.choice.rule == "no seeds" else evidence.choice.z,
         phi=effect.phi,
+        phi_p_value=effect.p_value if effect.runs > 1 else None,
+        phi_alpha=effect.implied_alpha(policy.alpha) if effect.runs > 1 else None,
+        phi_corrected=effect.correction is not None,
         exact=evidence.joint.exact,
         draws=evidence.joint.draws,
         rule=evidence.choice.rule,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from math import inf
 from typing import Final
 
 import msgspec
@@ -32,6 +33,7 @@ def require_judgeable(candidate: Side, policy: Policy) -> None:
     problems = [*_type_problems(policy)] or [
         *_range_problems(policy),
         *_metric_problems(policy),
+        *_guard_problems(policy),
         *_unsupported(candidate, policy),
     ]
     if problems:
@@ -75,10 +77,21 @@ def _metric_problems(policy: Policy) -> Iterator[Problem]:
             yield _problem(where, f"a floor lies between 0 and 1, found {floor}")
 
 
+def _guard_problems(policy: Policy) -> Iterator[Problem]:
+    for guard in policy.guards:
+        where = f"guards.{printable(guard.metric, limit=60)}"
+        limits = [x for x in (guard.max_increase, guard.max_decrease) if x is not None]
+        if not limits:
+            yield _problem(where, "has no limit", "Set max_increase or max_decrease.")
+        if any(not 0 <= limit < inf for limit in limits):
+            yield _problem(where, "a limit is a finite number, at least 0")
+    metrics = [guard.metric for guard in policy.guards]
+    if len(set(metrics)) < len(metrics):
+        yield _problem("guards", "a metric has two guards", "Give both limits in one.")
+
+
 def _unsupported(candidate: Side, policy: Policy) -> Iterator[Problem]:
-    hint = "This version judges runs of a fixed plan by pass^k and floors."
-    if policy.guards:
-        yield _problem("guards", "guards are not judged by this version", hint)
+    hint = "This version judges runs of a fixed plan."
     if policy.on_borderline == "extend":
         yield _problem("on_borderline", "runs are not extended by this version", hint)
     extended = candidate.stop is not None and candidate.stop.reason is StopReason.EXTENDED

@@ -5,10 +5,11 @@ Sentences from facts; it decides nothing and computes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ci_gate.decision.accounting import CURTAILED, stopped_early
+from ci_gate.decision.comparison import Differences
 from ci_gate.decision.evidence import Evidence
 from ci_gate.decision.flips import Flips
 from ci_gate.decision.matching import Matching
@@ -16,9 +17,18 @@ from ci_gate.decision.wording import counted, named
 from ci_gate.errors import printable
 from ci_gate.model.policy import Policy
 from ci_gate.model.run import ErrorPolicy, Side
-from ci_gate.model.verdict import MetricResult
+from ci_gate.model.verdict import GuardResult, MetricResult
+from ci_gate.stats.run_effect import CORRECTED_BELOW, FEWEST_RUNS, RunEffect
 
-__all__ = ["on_economics", "on_evidence", "on_matching", "on_metrics", "on_sides"]
+__all__ = [
+    "on_economics",
+    "on_evidence",
+    "on_guards",
+    "on_matching",
+    "on_metrics",
+    "on_sides",
+    "on_untested_anchor",
+]
 
 
 def on_sides(
@@ -86,6 +96,16 @@ def on_metrics(metrics: Mapping[str, MetricResult]) -> Iterator[str]:
             )
 
 
+def on_guards(guards: Sequence[GuardResult]) -> Iterator[str]:
+    """Yield which tasks a guard leaves out."""
+    excluded = {guard.metric: guard.excluded for guard in guards if guard.excluded}
+    for metric, tasks in excluded.items():
+        yield (
+            f"The guard on {printable(metric, limit=60)} leaves out {counted(len(tasks), 'task')} "
+            f"with trials that do not know it: {named(tasks)}."
+        )
+
+
 def on_economics(economics: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Yield what only some trials know, so that its total is not that of the side."""
     for side, figures in economics.items():
@@ -100,6 +120,41 @@ def on_economics(economics: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
                 )
 
 
+def on_untested_anchor(differences: Differences) -> Iterator[str]:
+    """Yield why nothing was tested against the anchor."""
+    made = {
+        "another error policy": differences.errors,
+        "other injected faults": differences.faults,
+        "another judge": differences.judge,
+    }
+    under = [what for what, holds in made.items() if holds]
+    why = f"was made under {' and '.join(under)}" if under else "has no task that is as it was"
+    yield (
+        f"The anchor {why}, so a slow slide cannot be seen: `ci-gate baseline update --anchor` "
+        "renews it."
+    )
+
+
+def _on_run_effect(effect: RunEffect, alpha: float) -> Iterator[str]:
+    if effect.p_value >= CORRECTED_BELOW:
+        return
+    found = (
+        "Whole runs of the baseline scatter more than their trials explain (phi = "
+        f"{effect.phi:.3g}, p = {effect.p_value:.2g})"
+    )
+    if effect.correction is not None:
+        yield (
+            f"{found}: the suite metrics' differences were shrunk by its square root before they "
+            "were tested, and their intervals widened; single tasks were tested as ever."
+        )
+    elif effect.runs < FEWEST_RUNS:
+        yield (
+            f"{found}: alpha = {alpha:g} of a suite metric may really be "
+            f"{effect.implied_alpha(alpha):.2g}. From {FEWEST_RUNS} runs on, best on different "
+            "days, it is corrected for."
+        )
+
+
 def on_evidence(evidence: Evidence | None, flips: Flips, policy: Policy) -> Iterator[str]:
     """Yield what is odd about the test."""
     if flips.unsteady:
@@ -109,6 +164,7 @@ def on_evidence(evidence: Evidence | None, flips: Flips, policy: Policy) -> Iter
         )
     if evidence is None:
         return
+    yield from _on_run_effect(evidence.effect, policy.alpha)
     unpaired = evidence.choice.rule == "no seeds"
     if unpaired and (policy.pairing == "seed" or policy.deterministic):
         asked = "deterministic = true" if policy.deterministic else "pairing = seed"

@@ -60,8 +60,8 @@ def _baseline_missing(facts: Comparison, policy: Policy, around: Circumstances) 
 
 def _baseline_edited(facts: Comparison, policy: Policy, around: Circumstances) -> str:
     return (
-        "This change edits the baseline without the update-baseline label: the bar of the base "
-        "commit holds."
+        "This change edits the baseline or its anchor without the update-baseline label: the bar "
+        "of the base commit holds."
     )
 
 
@@ -90,8 +90,27 @@ def _suite_regressed(facts: Comparison, policy: Policy, around: Circumstances) -
     return f"The suite's {metrics} dropped by more than chance explains."
 
 
+def _slide(facts: Comparison, policy: Policy, around: Circumstances) -> str:
+    slide = facts.slide
+    assert slide is not None
+    dropped = [name for name, metric in slide.metrics.items() if metric.regressed]
+    found = [*dropped, *([_tasks(slide.tasks)] if slide.tasks else [])]
+    return (
+        f"Worse than the anchor, an older baseline: {' and '.join(found)} dropped by more than "
+        "chance explains. Where that is wanted, `ci-gate baseline update --anchor` moves it."
+    )
+
+
 def _floor(facts: Comparison, policy: Policy, around: Circumstances) -> str:
     return f"Below the floor: {_floors(facts.broken_floors)}."
+
+
+def _guard(facts: Comparison, policy: Policy, around: Circumstances) -> str:
+    broken = (
+        f"{printable(guard.metric, limit=60)} (max_{guard.direction} {abs(guard.limit):g})"
+        for guard in facts.broken_guards
+    )
+    return f"Beyond a guard, with confidence: {', '.join(broken)}."
 
 
 def _no_credentials(facts: Comparison, policy: Policy, around: Circumstances) -> str:
@@ -181,8 +200,17 @@ def _non_inferiority_unshown(facts: Comparison, policy: Policy, around: Circumst
 
 
 def _guard_unknown(facts: Comparison, policy: Policy, around: Circumstances) -> str:
-    metrics = ", ".join(floor.metric for floor in facts.unknown_floors)
-    return f"No task has enough judged trials for the floor under {metrics}."
+    sentences = []
+    if facts.unknown_floors:
+        metrics = ", ".join(floor.metric for floor in facts.unknown_floors)
+        sentences.append(f"No task has enough judged trials for the floor under {metrics}.")
+    if facts.unknown_guards:
+        metrics = named(dict.fromkeys(guard.metric for guard in facts.unknown_guards))
+        sentences.append(
+            f"Too few trials of a side know what a guard is on, so that its change is unknown: "
+            f"{metrics}."
+        )
+    return " ".join(sentences)
 
 
 def _no_baseline(facts: Comparison, policy: Policy, around: Circumstances) -> str:
@@ -232,7 +260,9 @@ _SENTENCES: Final[dict[Code, _Sentence]] = {
     Code.FLIP: _flip,
     Code.TASK_REGRESSED: _task_regressed,
     Code.SUITE_REGRESSED: _suite_regressed,
+    Code.SLIDE: _slide,
     Code.FLOOR: _floor,
+    Code.GUARD: _guard,
     Code.NO_CREDENTIALS: _no_credentials,
     Code.BUDGET: _budget,
     Code.CURTAILED: _curtailed,

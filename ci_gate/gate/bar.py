@@ -1,7 +1,7 @@
-"""Find the baseline a suite is held against, and say where it came from.
+"""Find the baseline a suite is held against, and its anchor, and say where they came from.
 
 In a pull request it is the base commit's, never the one the change brings along; what the change
-does to that file is noticed here.
+does to these files is noticed here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,22 @@ from ci_gate.store.baselines import parse_baseline, to_side
 from ci_gate.store.files import read_whole
 from ci_gate.store.pooling import admit
 
-__all__ = ["Bar", "admitted_ks", "baseline_path", "find_bar"]
+__all__ = ["Anchor", "Bar", "admitted_ks", "anchor_path", "baseline_path", "find_bar"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Anchor:
+    """An older baseline that stays where it is, so that a slow slide shows.
+
+    Attributes
+    ----------
+    side : Side
+    origin : str
+        Which file of which commit, for people.
+    """
+
+    side: Side
+    origin: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +53,10 @@ class Bar:
         The change edits the file.
     proposed : Side or None
         What the change puts in its place, where it edits it and the label lets it.
+    anchor : Anchor or None
+        None where there is none, or where the user names a baseline.
+    anchor_edited : bool
+        The change edits, adds or removes the anchor of a suite that has a baseline.
     origin : str
         Which file of which commit, for people.
     changed_at : str or None
@@ -50,6 +69,13 @@ class Bar:
     origin: str
     changed_at: str | None = None
     proposed: Side | None = None
+    anchor: Anchor | None = None
+    anchor_edited: bool = False
+
+
+def anchor_path(project: Project, suite: str) -> Path:
+    """Return the file that holds the anchor of a suite in the working tree."""
+    return project.root / project.config.baseline.dir / f"{suite}.anchor.json"
 
 
 def baseline_path(project: Project, suite: str) -> Path:
@@ -87,7 +113,7 @@ def find_bar(project: Project, suite: SuiteConfig, *, file: Path | None) -> Bar:
             edited=False,
             origin=f"{_shown(project, path)} does not exist at {project.base.explanation}",
         )
-    return _of_working_tree(project, path)
+    return _of_working_tree(project, suite, path)
 
 
 def _named(file: Path) -> Bar:
@@ -102,6 +128,7 @@ def _of_base(project: Project, suite: SuiteConfig, path: Path, content: bytes) -
     present = read_whole(path) if path.is_file() else None
     gone = present is None or all(other.name != suite.name for other in project.head.suites)
     edited = _is_edited(project, path, present, content)
+    anchor_edited = _is_anchor_edited(project, suite)
     assert project.repository is not None
     assert project.base.commit is not None
     return Bar(
@@ -111,7 +138,29 @@ def _of_base(project: Project, suite: SuiteConfig, path: Path, content: bytes) -
         origin=name,
         changed_at=gitbase.last_change(project.repository, project.base.commit, path),
         proposed=_proposed(project, suite, path, present) if edited else None,
+        anchor=_anchor_of_base(project, suite),
+        anchor_edited=anchor_edited,
     )
+
+
+def _is_anchor_edited(project: Project, suite: SuiteConfig) -> bool:
+    """Return whether the change touches the anchor; what it puts there must be able to serve."""
+    path = anchor_path(project, suite.name)
+    present = read_whole(path) if path.is_file() else None
+    assert project.repository is not None
+    if not gitbase.is_edited(project.repository, project.base, path, present):
+        return False
+    _proposed(project, suite, path, present)
+    return True
+
+
+def _anchor_of_base(project: Project, suite: SuiteConfig) -> Anchor | None:
+    path = anchor_path(project, suite.name)
+    content = project.base_blob(path)
+    if content is None:
+        return None
+    name = f"{_shown(project, path)} of {project.base.explanation}"
+    return Anchor(side=to_side(parse_baseline(content, name=name)), origin=name)
 
 
 def _is_edited(project: Project, path: Path, present: bytes | None, content: bytes) -> bool:
@@ -143,7 +192,7 @@ def admitted_ks(policy: Policy) -> tuple[int, ...]:
     return () if policy.deterministic else policy.ks
 
 
-def _of_working_tree(project: Project, path: Path) -> Bar:
+def _of_working_tree(project: Project, suite: SuiteConfig, path: Path) -> Bar:
     shown = _shown(project, path)
     if not path.is_file():
         return Bar(side=None, status="absent", edited=False, origin=f"there is no {shown}")
@@ -154,7 +203,15 @@ def _of_working_tree(project: Project, path: Path) -> Bar:
         edited=False,
         origin=f"{shown} of the working tree; {_why_not_base(project)}",
         changed_at=changed or None,
+        anchor=_anchor_of_working_tree(project, suite),
     )
+
+
+def _anchor_of_working_tree(project: Project, suite: SuiteConfig) -> Anchor | None:
+    path = anchor_path(project, suite.name)
+    if not path.is_file():
+        return None
+    return Anchor(side=load_side(path), origin=f"{_shown(project, path)} of the working tree")
 
 
 def _why_not_base(project: Project) -> str:

@@ -106,7 +106,7 @@ def resolve_base(
     return _of_default_branch(repository, in_ci=_in_ci(environment))
 
 
-def is_edited(repository: Repository, base: Base, path: Path, present: bytes) -> bool:
+def is_edited(repository: Repository, base: Base, path: Path, present: bytes | None) -> bool:
     """Return whether a change edits a file of its base.
 
     A file that differs from the base's only because the base branch has moved on is not edited.
@@ -118,8 +118,8 @@ def is_edited(repository: Repository, base: Base, path: Path, present: bytes) ->
         With a commit.
     path : Path
         Of the file.
-    present : bytes
-        Its content in the working tree.
+    present : bytes or None
+        Its content in the working tree; None where it has none.
     """
     if base.commit is None or read_blob(repository, base.commit, path) == present:
         return False

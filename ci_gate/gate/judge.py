@@ -14,7 +14,7 @@ from ci_gate.decision.circumstances import Circumstances
 from ci_gate.decision.compare import compare
 from ci_gate.decision.decide import decide
 from ci_gate.decision.summary import suite_metrics
-from ci_gate.gate.bar import Bar
+from ci_gate.gate.bar import Anchor, Bar
 from ci_gate.gate.differences import task_differences
 from ci_gate.gate.project import Project
 from ci_gate.model.policy import Policy
@@ -53,7 +53,7 @@ def judge(
     pull_request = project.judges_a_pull_request
     circumstances = Circumstances(
         baseline_status=bar.status if pull_request or bar.status == "absent" else "found",
-        baseline_edited=bar.edited and pull_request,
+        baseline_edited=(bar.edited or bar.anchor_edited) and pull_request,
         labelled=project.labelled,
         unchanged_agent=unchanged_agent,
         policy_digest=policy_digest(policy),
@@ -62,7 +62,9 @@ def judge(
         warnings=(*warnings, *_remarks(project, bar, candidate, policy)),
     )
     own = _of_this_suite(policy, project, bar, candidate)
-    return decide(compare(bar.side, candidate, own, circumstances), own, circumstances)
+    anchor = bar.anchor.side if bar.anchor else None
+    facts = compare(bar.side, candidate, own, circumstances, anchor=anchor)
+    return decide(facts, own, circumstances)
 
 
 def _of_this_suite(policy: Policy, project: Project, bar: Bar, candidate: Side) -> Policy:
@@ -103,7 +105,14 @@ def _provenance(project: Project, bar: Bar, candidate: Side) -> Mapping[str, Any
         baseline["changed_at"] = bar.changed_at
     if age is not None:
         baseline["age_days"] = age
-    return {"baseline": baseline, "policy": f"{project.path.name} of {project.policy_origin}"}
+    facts = {"baseline": baseline, "policy": f"{project.path.name} of {project.policy_origin}"}
+    return facts if bar.anchor is None else {**facts, "anchor": _anchor_facts(bar.anchor)}
+
+
+def _anchor_facts(anchor: Anchor) -> Mapping[str, Any]:
+    latest = anchor.side.runs[-1]
+    facts = {"origin": anchor.origin, "agent_digest": latest.agent.digest, "model": latest.model}
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 def _remarks(project: Project, bar: Bar, candidate: Side, policy: Policy) -> list[str]:

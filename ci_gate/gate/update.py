@@ -9,10 +9,11 @@ from pathlib import Path
 from ci_gate.config import SuiteConfig
 from ci_gate.decision.summary import suite_metrics
 from ci_gate.errors import BaselineError, Problem, UsageError, printable
-from ci_gate.gate.bar import admitted_ks, baseline_path
+from ci_gate.gate.bar import admitted_ks, anchor_path, baseline_path
 from ci_gate.gate.determinism import require_determinism
 from ci_gate.gate.measure import RunOptions, Watch, measure, prepare
 from ci_gate.gate.project import Project, Word, open_project, refuse_privileged_event
+from ci_gate.model.run import Baseline
 from ci_gate.store.baselines import dump_baseline, load_baseline, to_side
 from ci_gate.store.files import write_whole
 from ci_gate.store.loading import load
@@ -24,7 +25,10 @@ __all__ = ["UpdateRequest", "Updated", "update"]
 
 @dataclass(frozen=True, kw_only=True)
 class UpdateRequest:
-    """What ``baseline update`` was asked; None is what the user did not say."""
+    """What ``baseline update`` was asked; None is what the user did not say.
+
+    ``anchor`` replaces the anchor, which is otherwise written by the first update alone.
+    """
 
     runs: tuple[Path, ...]
     config_path: Path | None
@@ -32,6 +36,7 @@ class UpdateRequest:
     output: Path | None
     run: RunOptions
     forced: bool
+    anchor: bool
     environment: Mapping[str, str]
 
 
@@ -45,6 +50,8 @@ class Updated:
     path : Path
     written : bool
         False where the runs changed neither an outcome nor a digest.
+    anchor : Path or None
+        The anchor's file, where it was written.
     runs : int
         Runs over the seeds that the baseline has now.
     tasks : int
@@ -57,6 +64,7 @@ class Updated:
     suite: str
     path: Path
     written: bool
+    anchor: Path | None
     runs: int
     tasks: int
     baseline: Mapping[str, float | None]
@@ -157,19 +165,31 @@ def _kept(
     if problems and not request.forced:
         raise _refused(problems)
     written = moves_bar(before, after)
+    path.parent.mkdir(parents=True, exist_ok=True)
     if written:
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, dump_baseline(after))
     return Updated(
         suite=suite.name,
         path=path,
         written=written,
+        anchor=_anchored(project, suite, after, request),
         runs=len(after.runs),
         tasks=len(after.tasks),
         baseline={} if before is None else suite_metrics(to_side(before), policy.ks),
         candidate=suite_metrics(to_side(after), policy.ks),
         accepted=tuple(problems),
     )
+
+
+def _anchored(
+    project: Project, suite: SuiteConfig, baseline: Baseline, request: UpdateRequest
+) -> Path | None:
+    """Keep the baseline as the anchor, if there is none or a new one was asked for."""
+    path = anchor_path(project, suite.name)
+    if path.exists() and not request.anchor:
+        return None
+    write_whole(path, dump_baseline(baseline))
+    return path
 
 
 def _refused(problems: list[Problem]) -> UsageError:

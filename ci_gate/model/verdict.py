@@ -21,6 +21,7 @@ __all__ = [
     "Reason",
     "ReasonCode",
     "Replay",
+    "SlideResult",
     "SuiteChanges",
     "TaskResult",
     "TrialTotals",
@@ -113,12 +114,21 @@ class Method(msgspec.Struct, frozen=True, kw_only=True):
     """How the joint test was computed; ``strata`` is ``task`` or ``task,seed``.
 
     ``rule`` says what chose the strata. ``false_alarm_bound`` is the largest chance that an
-    unchanged agent is blocked by the test or by a floor, each of which has an alpha of its own.
+    unchanged agent is blocked by the test, the test against the anchor, a floor or a guard's limit,
+    each of which has an alpha of its own.
+
+    ``phi`` is the scatter between the baseline's runs over what their trials explain, with its
+    chi-squared p-value; None with fewer than two runs, and phi also where nothing varies.
+    ``phi_alpha`` is what a suite metric's test at alpha really has, were phi the truth and nothing
+    corrected; ``phi_corrected`` says that it was.
     """
 
     strata: str | None = None
     z_seed: float | None = None
     phi: float | None = None
+    phi_p_value: float | None = None
+    phi_alpha: float | None = None
+    phi_corrected: bool = False
     exact: bool | None = None
     draws: int | None = None
     rule: str | None = None
@@ -195,7 +205,12 @@ class FloorResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GuardResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A guard: the change, its one-sided bound and the limit it is held against."""
+    """A limit of a guard: the change, its one-sided bound and the limit it is held against.
+
+    The baseline is for the candidate's mix of tasks. None is unknown or infinite; ``passed`` is
+    None where the measure is unknown on a side. ``limit`` is negative for a decrease. ``excluded``
+    are compared tasks in which too few trials know the measure.
+    """
 
     metric: str
     baseline: float | None
@@ -204,6 +219,27 @@ class GuardResult(msgspec.Struct, frozen=True, kw_only=True):
     bound: float | None
     limit: float
     passed: bool | None
+    direction: Literal["increase", "decrease"] = "increase"
+    excluded: tuple[str, ...] = ()
+
+
+class SlideResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The candidate against the anchor, an older baseline, which a metric calls ``baseline``.
+
+    ``regressed`` says that ``p_value``, joint over the metrics and all tasks, is at most ``level``,
+    which stands beside the level of the verdict. ``tasks`` are the ids of those that dropped.
+    """
+
+    regressed: bool
+    p_value: float
+    level: float
+    compared: int
+    changed: int
+    metrics: Mapping[str, MetricResult]
+    tasks: tuple[str, ...] = ()
+    strata: str
+    exact: bool
+    draws: int
 
 
 class SuiteChanges(msgspec.Struct, frozen=True, kw_only=True):
@@ -247,6 +283,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     tasks: tuple[TaskResult, ...]
     floors: tuple[FloorResult, ...] = ()
     guards: tuple[GuardResult, ...] = ()
+    slide: SlideResult | None = None
     suite: SuiteChanges
     trials: TrialTotals
     resilience: Mapping[str, Any] = msgspec.field(default_factory=dict)

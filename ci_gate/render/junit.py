@@ -185,7 +185,7 @@ def _floor_case(verdict: Verdict, floor: FloorResult) -> TestCase:
 def _guard_case(verdict: Verdict, guard: GuardResult) -> TestCase:
     return _case(
         verdict,
-        f"guard {guard.metric}",
+        f"guard {guard.metric}" + (" (decrease)" if guard.direction == "decrease" else ""),
         f"change {figures.amount(guard.change)}, bound {figures.amount(guard.bound)}"
         f", limit {figures.amount(guard.limit)}",
         kind="guard",

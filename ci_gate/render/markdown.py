@@ -45,6 +45,7 @@ _DROPPED_FIRST = {
     "changed": "changed tasks",
     "guards": "guards",
     "floors": "floors",
+    "slide": "the comparison with the anchor",
 }
 _LEVELS = ((20, 5), (10, 3), (5, 2), (3, 1), (1, 1), (1, 0))
 _DROPPED_LAST = {

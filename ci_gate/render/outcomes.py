@@ -31,11 +31,15 @@ class RunLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UpdateLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A baseline after an update; each metric before and after, and what was accepted by force."""
+    """A baseline after an update; each metric before and after, and what was accepted by force.
+
+    ``anchor`` is the anchor's file where it was written too.
+    """
 
     suite: str
     path: str
     written: bool
+    anchor: str | None = None
     runs: int
     tasks: int
     metrics: Mapping[str, tuple[float | None, float | None]]
@@ -68,5 +72,7 @@ def render_updates(lines: Sequence[UpdateLine], console: Console) -> None:
         for problem in line.accepted:
             print_line(console, f"  forced: {inert(problem, limit=400)}", style="yellow")
         print_line(console, f"  file: {inert(line.path, limit=400)}")
-        if line.written:
+        if line.anchor is not None:
+            print_line(console, f"  anchor: {inert(line.anchor, limit=400)}")
+        if line.written or line.anchor is not None:
             print_line(console, "  Commit it: a change is judged by what its base branch has.")

@@ -6,7 +6,7 @@ None where there is nothing to say. They know neither other suites nor how a sec
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ci_gate.model.verdict import (
@@ -15,6 +15,7 @@ from ci_gate.model.verdict import (
     GuardResult,
     Method,
     MetricResult,
+    SlideResult,
     TrialTotals,
     Verdict,
 )
@@ -23,9 +24,19 @@ from ci_gate.render.document import Column, Fold, Section
 from ci_gate.render.escape import inert
 from ci_gate.render.layout import Limits, table
 
-__all__ = ["floors", "guards", "measures", "metrics", "provenance", "summary", "warnings"]
+__all__ = [
+    "floors",
+    "guards",
+    "measures",
+    "metrics",
+    "provenance",
+    "slide",
+    "summary",
+    "warnings",
+]
 
 _REASON_CHARS = 300
+_NAMED = 5
 _DIGEST = "sha256:"
 _DIGEST_SHOWN = len(_DIGEST) + 12
 _RELATIVE = frozenset({"cost_per_success_usd", "turns", "tokens", "duration_s"})
@@ -34,6 +45,11 @@ _FLOORS_NOTE = (
     "What is held against a floor is the upper confidence bound at {alpha}, or the estimate where "
     "floors are strict. Floors stand outside the adjusted p."
 )
+_GUARDS_NOTE = (
+    "What is held against a limit is the bound of the change at {alpha}: being beyond it by the "
+    "estimate alone breaks no guard. Each limit has this alpha of its own, outside the adjusted p."
+)
+_INFINITE = "∞"
 _SIDES = ("baseline", "candidate")
 
 
@@ -170,25 +186,43 @@ def guards(verdict: Verdict, limits: Limits) -> Section | None:
         Column("Limit", "number"),
         Column("Result"),
     )
-    rows = [_guard_row(guard) for guard in verdict.guards]
+    rows = [_guard_row(guard, verdict) for guard in verdict.guards]
     return Section(
         key="guards",
         title="Guards",
         fold=_closed_unless(broken=any(guard.passed is not True for guard in verdict.guards)),
         table=table(columns, rows, most=limits.rows),
+        notes=(_guards_note(verdict),),
     )
 
 
-def _guard_row(guard: GuardResult) -> tuple[str, ...]:
+def _guards_note(verdict: Verdict) -> str:
+    total = verdict.method.false_alarm_bound
+    bound = "" if total is None else f" All judgements together: at most {figures.percent(total)}."
+    return _GUARDS_NOTE.format(alpha=figures.level(verdict.alpha)) + bound
+
+
+def _guard_row(guard: GuardResult, verdict: Verdict) -> tuple[str, ...]:
     result = {True: "kept", False: "broken", None: "unknown"}[guard.passed]
-    changes = (guard.change, guard.bound, guard.limit)
+    before, after = (_guard_value(guard, verdict, side) for side in _SIDES)
+    risen = after == _INFINITE and guard.passed is not None
     return (
         _label(guard.metric),
-        _measure(guard.metric, guard.baseline),
-        _measure(guard.metric, guard.candidate),
-        *(_change(guard.metric, change) for change in changes),
+        before,
+        after,
+        _INFINITE if risen else _change(guard.metric, guard.change),
+        *(_change(guard.metric, change) for change in (guard.bound, guard.limit)),
         result,
     )
+
+
+def _guard_value(guard: GuardResult, verdict: Verdict, side: str) -> str:
+    """Return a side's measure; paid for without one success it is infinite, null in the file."""
+    value, facts = getattr(guard, side), verdict.economics.get(side, {})
+    paid = "_per_success" in guard.metric and facts.get("cost_usd")
+    if value is None and paid and facts.get("successes") == 0:
+        return _INFINITE
+    return _measure(guard.metric, value)
 
 
 def _change(metric: str, change: float | None) -> str:
@@ -212,6 +246,60 @@ def _measure(key: str, value: object) -> str:
     if key.endswith("_rate") and isinstance(value, int | float):
         return figures.percent(float(value))
     return inert(figures.amount(value), limit=60)
+
+
+def slide(verdict: Verdict, limits: Limits) -> Section | None:
+    """Return the comparison with the anchor; it stands open where the candidate is worse."""
+    found = verdict.slide
+    if found is None:
+        return None
+    columns = (
+        Column("Metric"),
+        Column("Anchor", "number"),
+        Column("Candidate", "number"),
+        Column("Difference", "number"),
+        Column("95 % interval", "number"),
+        Column("p", "number"),
+        Column("Adjusted p", "number"),
+        Column("Tasks", "number"),
+    )
+    rows = [_slide_row(name, result, found.level) for name, result in found.metrics.items()]
+    return Section(
+        key="slide",
+        title="Since the anchor",
+        fold=_closed_unless(broken=found.regressed),
+        lead=(f"Tasks that dropped: {_some(found.tasks)}.",) if found.tasks else (),
+        table=table(columns, rows, most=limits.rows),
+        notes=(_slide_note(found),),
+    )
+
+
+def _slide_note(found: SlideResult) -> str:
+    return (
+        "The anchor is an older baseline: small steps, each within what chance explains, show "
+        "against it. Tested beside the baseline, with an alpha of its own: joint p "
+        f"{figures.p_value(found.p_value, against=found.level)} at level "
+        f"{figures.level(found.level)}, over {figures.counted(found.compared, 'task')} whose "
+        f"content is the anchor's ({figures.count(found.changed)} edited since)."
+    )
+
+
+def _slide_row(name: str, result: MetricResult, level: float) -> tuple[str, ...]:
+    return (
+        inert(name),
+        figures.percent(result.baseline),
+        figures.percent(result.candidate),
+        figures.points(result.difference),
+        figures.interval(result.interval),
+        figures.p_value(result.p_value, against=level),
+        figures.p_value(result.p_adjusted, against=level),
+        figures.count(result.n_tasks),
+    )
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(inert(name, limit=60) for name in names[:_NAMED])
+    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
 
 
 def warnings(verdict: Verdict, limits: Limits) -> Section | None:
@@ -268,7 +356,7 @@ def _measure_rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 def _of_side(key: str, side: Mapping[str, Any]) -> str:
     """Return a measure of one side; what is divided by no success at all is infinite."""
     if "_per_success" in key and side.get(key) is None and side.get("successes") == 0:
-        return "∞"
+        return _INFINITE
     return _measure(key, side.get(key))
 
 
@@ -296,16 +384,28 @@ def _method_rows(method: Method) -> Iterator[tuple[str, str]]:
         "strata": method.strata,
         "strata chosen by": method.rule,
         "seed effect z": method.z_seed,
-        "run effect phi": method.phi,
     }
     for name, value in known.items():
         if value is not None:
             yield name, inert(figures.amount(value))
+    if method.phi is not None or method.phi_p_value is not None:
+        yield "run effect phi", _run_effect(method)
     if method.exact is not None:
         draws = "" if method.draws is None else f", {figures.count(method.draws)} draws"
         yield "joint distribution", "exact" if method.exact else f"seeded Monte Carlo{draws}"
     if method.false_alarm_bound is not None:
         yield "false alarms, all judgements", f"at most {figures.percent(method.false_alarm_bound)}"
+
+
+def _run_effect(method: Method) -> str:
+    if method.phi is None:
+        return "not measurable: nothing varies in the baseline"
+    known = f"{figures.amount(method.phi)} (p {figures.p_value(method.phi_p_value)})"
+    if method.phi_corrected:
+        return f"{known}, corrected for"
+    if method.phi_alpha is None:
+        return known
+    return f"{known}, not corrected: alpha of a suite metric as if {method.phi_alpha:.2g}"
 
 
 def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -30,6 +30,7 @@ _SECTIONS: tuple[Callable[[Verdict, Limits], Section | None], ...] = (
     task_sections.removed,
     task_sections.changed,
     task_sections.unjudged,
+    suite_sections.slide,
     suite_sections.floors,
     suite_sections.guards,
     suite_sections.warnings,

@@ -31,7 +31,10 @@ RUN = side_of("refund ++++++++")
         ({"floors": {"pass^1": 1.5}}, "policy.floors.pass^1"),
         ({"pairing": "seeds"}, "not a policy"),
         ({"alpha": "0.05"}, "not a policy"),
-        ({"guards": (Guard(metric="turns", max_increase=0.1),)}, "policy.guards"),
+        ({"guards": (Guard(metric="turns"),)}, "policy.guards.turns: has no limit"),
+        ({"guards": (Guard(metric="turns", max_increase=-0.1),)}, "policy.guards.turns"),
+        ({"guards": (Guard(metric="turns", max_decrease=float("inf")),)}, "policy.guards.turns"),
+        ({"guards": (Guard(metric="turns", max_increase=0.1),) * 2}, "has two guards"),
         ({"on_borderline": "extend"}, "policy.on_borderline"),
     ],
 )

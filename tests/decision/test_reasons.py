@@ -12,8 +12,8 @@ import pytest
 from ci_gate.decision.circumstances import Circumstances
 from ci_gate.decision.compare import compare
 from ci_gate.decision.decide import RULES, decide
-from ci_gate.model.policy import Policy
-from ci_gate.model.run import Side, Stop, StopReason
+from ci_gate.model.policy import Guard, Policy
+from ci_gate.model.run import Measure, Side, Stop, StopReason
 from ci_gate.model.trial import Cause
 from ci_gate.model.verdict import Decision, ReasonCode, Verdict
 from tests.notation import side_of
@@ -25,7 +25,8 @@ CALM = {f"calm-{i}": ("++++++++", "++++++++") for i in range(4)}
 class Situation:
     """What must be the case for a reason to hold, to be laid over a calm suite.
 
-    ``tasks`` are outcomes of the baseline and the candidate by id, "" where a side lacks the task.
+    ``tasks`` are outcomes of the baseline and the candidate by id, "" where a side lacks the task;
+    ``anchor`` has those of an anchor, which has all other tasks as the baseline.
     """
 
     tasks: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -33,6 +34,7 @@ class Situation:
     candidate: dict[str, Any] = field(default_factory=dict)
     policy: dict[str, Any] = field(default_factory=dict)
     around: dict[str, Any] = field(default_factory=dict)
+    anchor: dict[str, str] = field(default_factory=dict)
     calm: bool = True
     has_baseline: bool = True
 
@@ -45,6 +47,7 @@ class Situation:
             candidate=self.candidate | other.candidate | {"causes": causes},
             policy=self.policy | other.policy | {"floors": floors},
             around=self.around | other.around,
+            anchor=self.anchor | other.anchor,
             calm=self.calm and other.calm,
             has_baseline=self.has_baseline and other.has_baseline,
         )
@@ -57,10 +60,17 @@ class Situation:
         policy = Policy(**({"max_errored_rate": 0.25} | self.policy))
         known = Circumstances(**(self.around | around))
         before = baseline if self.has_baseline else None
-        return decide(compare(before, candidate, policy, known), policy, known)
+        anchor = self._side({t: b for t, (b, _) in tasks.items()} | self.anchor, {"digest": "old"})
+        facts = compare(before, candidate, policy, known, anchor=anchor if self.anchor else None)
+        return decide(facts, policy, known)
 
     def _side(self, outcomes: dict[str, str], fields: dict[str, Any]) -> Side:
-        return side_of(" ".join(f"{t} {o}" for t, o in outcomes.items() if o), **fields)
+        turns = Measure(mean=fields.get("turns", 5.0), sd=1.0, mean_passed=None)
+        measured = {task: {"measures": {"turns": (turns,)}} for task, o in outcomes.items() if o}
+        others = {name: value for name, value in fields.items() if name != "turns"}
+        return side_of(
+            " ".join(f"{t} {o}" for t, o in outcomes.items() if o), **(measured | others)
+        )
 
 
 def stopped(reason: StopReason) -> dict[str, Any]:
@@ -88,9 +98,14 @@ SITUATIONS = {
     "flip": Situation(tasks={"flipped": ("++++++++", "+++++++-")}, policy={"deterministic": True}),
     "task-regressed": Situation(tasks={"broken": ("++++++++", "--------")}),
     "suite-regressed": Situation(tasks=DROPS),
+    "slide": Situation(tasks={"sunk": ("--------", "--------")}, anchor={"sunk": "++++++++"}),
     "floor": Situation(
         tasks={"never": ("--------", "--------")},
         policy={"floors": {"pass^8": 0.999}, "strict_floors": True},
+    ),
+    "guard": Situation(
+        candidate={"turns": 50.0},
+        policy={"guards": (Guard(metric="turns", max_increase=0.5),)},
     ),
     "no-credentials": Situation(around={"no_credentials": True}),
     "budget": Situation(candidate=stopped(StopReason.BUDGET)),
@@ -115,13 +130,13 @@ SITUATIONS = {
     "bar-moved": Situation(around={"labelled": True}),
     "unchanged-agent": Situation(around={"unchanged_agent": True}, calm=False),
 }
-# Not raised by comparing two files: of guards, slides and rechecks, which are their own measures.
-ELSEWHERE = {"guard", "slide", "recheck-environment", "recheck-noise"}
+# Not raised by comparing files: of rechecks, which are their own measure.
+ELSEWHERE = {"recheck-environment", "recheck-noise"}
 # Precedence as the interface states it, most urgent first.
 RANKS = (
     {"contaminated", "too-many-errors", "grader-errors"},
     {"suite-regressed", "task-regressed", "flip", "tasks-removed", "baseline-missing"}
-    | {"baseline-edited", "floor"},
+    | {"baseline-edited", "floor", "guard", "slide"},
     set(SITUATIONS),
 )
 GREEN = {"no-baseline", "bar-moved", "unchanged-agent"}
