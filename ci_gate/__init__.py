@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ci_gate.api import Run, compare, load
+    from ci_gate.api import Run, compare, load, power
     from ci_gate.errors import GateError
     from ci_gate.model.policy import Guard, Policy, Quarantine
     from ci_gate.model.run import Baseline
@@ -34,6 +34,7 @@ __all__ = [
     "load",
     "pass_at_k",
     "pass_hat_k",
+    "power",
 ]
 
 __version__ = "0.1.0"
@@ -52,6 +53,7 @@ _HOMES = {
     "load": "ci_gate.api",
     "pass_at_k": "ci_gate.stats.passk",
     "pass_hat_k": "ci_gate.stats.passk",
+    "power": "ci_gate.api",
 }
 
 

@@ -1,7 +1,7 @@
 """What a notebook or another tool imports as ``ci_gate``: runs in, verdicts out.
 
-A thin layer over the store and the decision. It decides nothing, and loads numpy only when two
-sides are compared.
+A thin layer over the store and the decision. It decides nothing, and loads numpy only when sides
+are compared or foreseen.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from pathlib import Path
 
 from ci_gate.errors import Problem, UsageError, printable
 from ci_gate.model.policy import Policy
+from ci_gate.model.power import Prospect
 from ci_gate.model.run import ERRORED, FAILED, NOT_RUN, PASSED, Baseline, Side, SideTask
 from ci_gate.model.verdict import Verdict
 from ci_gate.prng import derive_seed, format_seed, parse_seed, task_seed
 from ci_gate.store.paths import mistake_in_id
 
-__all__ = ["Run", "compare", "load"]
+__all__ = ["Run", "compare", "load", "power"]
 
 _OUTCOMES = PASSED + FAILED + ERRORED + NOT_RUN
 
@@ -183,6 +184,47 @@ def compare(
     chosen = Policy() if policy is None else policy
     before = None if baseline is None else _side(baseline, "baseline")
     return decide(gather(before, _side(candidate, "candidate"), chosen), chosen)
+
+
+def power(
+    baseline: Run | Baseline | Side,
+    policy: Policy | None = None,
+    *,
+    drops: Sequence[float] = (0.02, 0.05, 0.10),
+    wanted: float = 0.8,
+    trials: Sequence[int] = (),
+    jobs: int = 1,
+) -> Prospect:
+    """Say what checks against a baseline would see, before one is run.
+
+    Parameters
+    ----------
+    baseline : Run or Baseline
+    policy : Policy or None
+        None: the defaults.
+    drops : sequence of float
+        Drops of the suite's pass^1 that are to be seen, each in (0, 1).
+    wanted : float
+        The chance with which, in (0, 1).
+    trials : sequence of int
+        Trials a task to try; empty: the fewest that do are looked for.
+    jobs : int
+        Trials at a time, for durations; at least 1.
+
+    Returns
+    -------
+    Prospect
+        The same for the same outcomes, whatever the order of the tasks.
+
+    Raises
+    ------
+    UsageError
+        The question or the policy is impossible, or the baseline cannot answer it.
+    """
+    from ci_gate.decision.power import Question, foresee
+
+    question = Question(drops=tuple(drops), power=wanted, trials=tuple(trials), jobs=jobs)
+    return foresee(_side(baseline, "baseline"), Policy() if policy is None else policy, question)
 
 
 def _side(found: object, name: str) -> Side:

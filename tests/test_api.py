@@ -224,3 +224,16 @@ def test_importing_is_light_and_without_side_effects() -> None:
     )
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_power_foresees_from_outcomes_alone() -> None:
+    """A notebook asks what checks against some outcomes would see."""
+    outcomes = {f"task-{n}": "+++++++-" for n in range(6)}
+    baseline = ci_gate.Run.from_outcomes("desk", outcomes)
+
+    found = ci_gate.power(baseline, drops=(0.3,), trials=(8,))
+
+    assert [sight.shape for sight in found.sights] == ["none", "shift", "flaky", "broken"]
+    assert found.check.cost_usd is None
+    assert found.sights[1].blocked is not None
+    assert found.sights[1].blocked > found.sights[0].blocked

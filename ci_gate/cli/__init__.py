@@ -37,6 +37,8 @@ _VERBS = {
     "compare": _Verb("compare", "Judge a run or baseline file against another."),
     "replay": _Verb("replay", "Run one trial again with its seed and show what happens."),
     "baseline": _Verb("baseline", "Update, show, diff or trace the history of a baseline."),
+    "power": _Verb("power", "Say what a check would see, and what seeing more costs."),
+    "selfcheck": _Verb("selfcheck", "Measure this gate's false alarms on an unchanged agent."),
     "report": _Verb("report", "Render a stored verdict as Markdown, JUnit XML or text."),
     "schema": _Verb("schema", "Print the JSON Schema of a file format."),
 }
