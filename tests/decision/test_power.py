@@ -16,6 +16,9 @@ from ci_gate.model.power import Prospect
 from ci_gate.model.run import Measure, Side
 from tests.notation import side_of
 
+# Simulations of many checks: seconds.
+pytestmark = pytest.mark.slow
+
 STEADY = " ".join(f"t{i:02d} {'+' * (8 - i % 4)}{'-' * (i % 4)}" for i in range(12))
 ONE_DROP = Question(drops=(0.3,))
 

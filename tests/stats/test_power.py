@@ -22,6 +22,9 @@ from ci_gate.stats.power import (
 )
 from ci_gate.stats.seed_effect import choose_strata
 
+# Simulations of many checks: seconds.
+pytestmark = pytest.mark.slow
+
 
 def suite_of(
     tasks: int, repeats: int, *, by_seed: bool = False, number: int = 1, seeds: int = 8

@@ -9,6 +9,9 @@ from ci_gate.stats.counts import Strata, TaskCounts
 from ci_gate.stats.permutation import joint_test
 from ci_gate.stats.quick_verdict import SimulatedRuns, blocked
 
+# Simulations of many checks: seconds.
+pytestmark = pytest.mark.slow
+
 
 def simulated(tasks: int, repeats: int, drop: float, *, runs: int, number: int) -> SimulatedRuns:
     """Runs of a suite whose chances all fell by ``drop``, against one baseline."""
