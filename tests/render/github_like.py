@@ -1,8 +1,8 @@
 """Markdown as GitHub shows it, as far as its public parts go: cmark-gfm, then a sanitiser.
 
 ``python -m tests.render.github_like SAMPLE FILE.html`` writes a sample as a page to look at in a
-browser; ``docs/images/pr-comment.png`` is such a page of ``red_by_task``, photographed by
-``chromium --headless --screenshot``.
+browser; ``docs/images/pr-comment.png`` is such a page of the example's ``regressed`` variant,
+photographed by ``chromium --headless --screenshot``.
 """
 
 from __future__ import annotations
