@@ -76,7 +76,7 @@ def behind_script(interpreter: str, root: str, environment: Mapping[str, str]) -
 
 def _is_script(path: str) -> bool:
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - two bytes are wanted, not the whole of it
+        with Path(path).open("rb") as file:
             return file.read(2) == b"#!"
     except OSError:
         return False

@@ -54,7 +54,7 @@ def kill_all(groups: Iterable[int], mark: bytes) -> None:
 def _marked(mark: bytes) -> list[int]:
     """Return the living processes with the mark; none where the system does not show them."""
     try:
-        names = os.listdir("/proc")  # noqa: PTH208 - pathlib would double the memory of this process
+        names = os.listdir("/proc")
     except OSError:
         return []
     return [int(name) for name in names if name.isdecimal() and _is_marked(name, mark)]
@@ -62,7 +62,7 @@ def _marked(mark: bytes) -> list[int]:
 
 def _is_marked(name: str, mark: bytes) -> bool:
     # It has ended, or belongs to somebody else.
-    with contextlib.suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:  # noqa: PTH123 - as above
+    with contextlib.suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
         return b"\0" + mark in b"\0" + file.read()
     return False
 

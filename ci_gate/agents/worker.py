@@ -470,13 +470,13 @@ class Files:
 
     def read(self, path: str) -> str:
         """Return the text of a file."""
-        with open(self._inside(path), encoding="utf-8") as file:  # noqa: PTH123 - no pathlib: its import costs more than a trial
+        with open(self._inside(path), encoding="utf-8") as file:
             text = file.read()
         return str(self._recorded("read", {"path": path}, text))
 
     def read_bytes(self, path: str) -> bytes:
         """Return the bytes of a file."""
-        with open(self._inside(path), "rb") as file:  # noqa: PTH123 - see read
+        with open(self._inside(path), "rb") as file:
             content = file.read()
         self._recorded("read", {"path": path}, content)
         return content
@@ -484,28 +484,26 @@ class Files:
     def write(self, path: str, content: str | bytes) -> None:
         """Replace a file, making its folders."""
         target = self._inside(path)
-        os.makedirs(os.path.dirname(target), exist_ok=True)  # noqa: PTH103, PTH120 - see read
-        with open(target, "wb") as file:  # noqa: PTH123 - see read
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with open(target, "wb") as file:
             file.write(content.encode("utf-8") if isinstance(content, str) else content)
         self._recorded("write", {"path": path, "content": content}, None)
 
     def list(self, path: str = ".") -> builtins.list[str]:
         """Return the names in a folder, sorted."""
-        names = sorted(os.listdir(self._inside(path)))  # noqa: PTH208 - see read
+        names = sorted(os.listdir(self._inside(path)))
         found: list[str] = self._recorded("list", {"path": path}, names)
         return found
 
     def exists(self, path: str) -> bool:
         """Return whether there is something at the path."""
-        return bool(
-            self._recorded("exists", {"path": path}, os.path.exists(self._inside(path)))  # noqa: PTH110 - see read
-        )
+        return bool(self._recorded("exists", {"path": path}, os.path.exists(self._inside(path))))
 
     def _inside(self, path: str) -> str:
         if self._folder is None:
             raise FileNotFoundError("this task has no fixture, so its trials have no folder")
         root = os.path.realpath(self._folder)
-        target = os.path.realpath(os.path.join(root, path))  # noqa: PTH118 - see read
+        target = os.path.realpath(os.path.join(root, path))
         if target != root and not target.startswith(root + os.sep):
             raise PermissionError(f"{path!r} leads out of the trial's folder")
         return target
@@ -880,7 +878,7 @@ def _place_of(error: BaseException, root: str) -> str:
         return ""
     code = trace.tb_frame.f_code
     path = code.co_filename
-    path = path[len(root) + 1 :] if path.startswith(root + os.sep) else os.path.basename(path)  # noqa: PTH119 - no pathlib, see Files
+    path = path[len(root) + 1 :] if path.startswith(root + os.sep) else os.path.basename(path)
     return f" ({path}:{trace.tb_lineno} in {code.co_name})"
 
 
@@ -995,8 +993,8 @@ def _children() -> frozenset[int]:
         return frozenset()
     found: set[int] = set()
     try:
-        for thread in os.listdir("/proc/self/task"):  # noqa: PTH208 - see Files
-            with open(f"/proc/self/task/{thread}/children", encoding="ascii") as file:  # noqa: PTH123 - see Files
+        for thread in os.listdir("/proc/self/task"):
+            with open(f"/proc/self/task/{thread}/children", encoding="ascii") as file:
                 found.update(map(int, file.read().split()))
     except OSError:
         return frozenset((0,))
