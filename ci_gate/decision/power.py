@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import fsum
 from typing import Final
@@ -16,6 +15,8 @@ from typing import Final
 import msgspec
 
 from ci_gate.decision.accounting import Scores, scores_of
+from ci_gate.decision.conditional_rate import baseline_warnings
+from ci_gate.decision.known_suite import any_judged, known_suite
 from ci_gate.decision.policy_checks import require_judgeable
 from ci_gate.errors import BaselineError, Problem, UsageError, printable
 from ci_gate.model.policy import Policy
@@ -48,8 +49,7 @@ _MOST_STRATA: Final = 16
 """Trials a task that are looked at unasked where seeds are strata: more take long to simulate."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Question:
+class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked.
 
     Attributes
@@ -106,7 +106,7 @@ def foresee(baseline: Side, policy: Policy, question: Question) -> Prospect:
     BaselineError
         The baseline has no judged or no passing trial.
     """
-    require_judgeable(baseline, policy)
+    require_judgeable(policy)
     _require(question, policy)
     return _Study(baseline, policy, question).prospect()
 
@@ -166,7 +166,7 @@ class _Study:
         errors: ErrorPolicy = "fail" if "fail" in (policy.errors, baseline.errors) else "exclude"
         held = {quarantine.task for quarantine in policy.quarantine}
         scores = {t: scores_of(task, errors) for t, task in sorted(baseline.tasks.items())}
-        judged = {t: runs for t, runs in scores.items() if _any_judged(runs)}
+        judged = {t: runs for t, runs in scores.items() if any_judged(runs)}
         self._held = sorted(held & {*judged})
         self._unjudged = sorted({*scores} - {*judged})
         self._scores: Mapping[str, Scores] = {t: judged[t] for t in judged if t not in held}
@@ -251,13 +251,7 @@ class _Study:
 
     @cached_property
     def _suite(self) -> KnownSuite:
-        cells = [_by_seed(runs) for runs in self._scores.values()]
-        return KnownSuite(
-            judged=tuple(tuple(n for n, _ in task) for task in cells),
-            passed=tuple(tuple(c for _, c in task) for task in cells),
-            runs=self._runs,
-            by_seed=self._seeds_matter,
-        )
+        return known_suite(list(self._scores.values()), by_seed=self._seeds_matter)
 
     def _known(self) -> KnownBaseline:
         counts = zip(self._suite.passed, self._suite.judged, strict=True)
@@ -282,12 +276,20 @@ class _Study:
                 f"The baseline's runs scatter more than their trials explain (phi {self._phi:.2f}),"
                 " and the gate corrects for it; plans are taken to meet as much."
             )
+        yield from baseline_warnings(
+            self._side, self._policy, trials=self._question.configured_trials
+        )
         if self._side.tasks and len(self._scores) < len(self._side.tasks):
             out = [*self._held, *(t for t in self._unjudged if t not in self._held)]
             named = ", ".join(printable(task, limit=80) for task in out[:5])
             more = f" and {len(out) - 5} more" if len(out) > 5 else ""
             yield f"Left out, in quarantine or without a judged trial: {named}{more}."
-        if self._policy.curtail:
+        if self._policy.on_borderline == "extend":
+            yield (
+                "Figures are for one look at alpha. A run that may be extended has a smaller level "
+                "at each look: it sees less at the first, and more, for more trials, at the last."
+            )
+        elif self._policy.curtail:
             yield "Figures are for whole plans; curtailed ones see up to 2.5 points less."
 
     # What plans see.
@@ -459,19 +461,6 @@ class _Study:
         ]
         trials = sum(n for _, n in known)
         return fsum(mean * n for mean, n in known) / trials if trials else None
-
-
-def _any_judged(runs: Scores) -> bool:
-    return any(score is not None for run in runs for score in run)
-
-
-def _by_seed(runs: Scores) -> list[tuple[int, int]]:
-    """Judged and passed trials of each seed."""
-    columns = [
-        [run[s] for run in runs if s < len(run) and run[s] is not None]
-        for s in range(max(map(len, runs)))
-    ]
-    return [(len(column), sum(score or 0 for score in column)) for column in columns]
 
 
 def _with_cheapest(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from ci_gate.config import SuiteConfig
+from ci_gate.decision.conditional_rate import baseline_warnings
 from ci_gate.decision.summary import counts_by_task, suite_metrics
 from ci_gate.errors import BaselineError, GateError, GitError, printable
 from ci_gate.gate import gitbase
@@ -30,8 +32,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class BaselineRequest:
+class BaselineRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Which project and suite; None is what the user did not say."""
 
     config_path: Path | None
@@ -46,18 +47,17 @@ class BaselineRequest:
         return cls(config_path=config_path, suite=suite, environment=environment)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Shown:
-    """A side with its counts and suite metrics."""
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """A side with its counts and suite metrics, and what is odd about it as a baseline."""
 
     title: str
     side: Side
     counts: Mapping[str, Counts]
     metrics: Mapping[str, float | None]
+    warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """What differs between two sides, task by task."""
 
     baseline: Shown
@@ -65,8 +65,7 @@ class Difference:
     tasks: tuple[TaskDifference, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Past:
+class Past(msgspec.Struct, frozen=True, kw_only=True):
     """A suite's baseline at a commit; ``shown`` is None where it was removed or is unreadable."""
 
     commit: str
@@ -79,7 +78,13 @@ def show(request: BaselineRequest, target: str | None) -> tuple[Shown, ...]:
     """Return the baseline of each suite, or the one that a file or commit has."""
     project = _project(request)
     suites = project.suites(request.suite)
-    return tuple(_shown(project, suite, target) for suite in suites)
+    return tuple(_warned(_shown(project, suite, target), project, suite) for suite in suites)
+
+
+def _warned(shown: Shown, project: Project, suite: SuiteConfig) -> Shown:
+    policy = project.config.policy_of(suite)
+    warnings = baseline_warnings(shown.side, policy, trials=suite.trials)
+    return msgspec.structs.replace(shown, warnings=warnings)
 
 
 def diff(request: BaselineRequest, baseline: str, candidate: str | None) -> tuple[Difference, ...]:

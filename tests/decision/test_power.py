@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import replace
 
 import msgspec
 import pytest
@@ -26,7 +25,7 @@ ONE_DROP = Question(drops=(0.3,))
 def foresee(side: Side, policy: Policy, question: Question) -> Prospect:
     """Foresee from few simulated checks: what they share does not hang on sharp figures."""
     few = min(question.most_repeats, 128)
-    return power.foresee(side, policy, replace(question, most_repeats=few))
+    return power.foresee(side, policy, msgspec.structs.replace(question, most_repeats=few))
 
 
 def measured(**values: float | None) -> dict[str, tuple[Measure | None, ...]]:
