@@ -10,7 +10,6 @@ from ci_gate import codec
 from ci_gate.agents.capture import RESULT_BYTES, TAIL_BYTES, Capture
 from ci_gate.agents.evidence import Ending, told
 from ci_gate.agents.executions import TEMPORARY_FAILURE
-from ci_gate.agents.orders import shown_task
 from ci_gate.agents.processes import described_exit
 from ci_gate.agents.program_agent import Exchange, ProgramAgent
 from ci_gate.agents.results import GarbageError, one_line, trajectory_of
@@ -41,7 +40,7 @@ class CommandAgent(ProgramAgent):
 def _order(trial: PlannedTrial) -> bytes:
     order = {
         "protocol": PROTOCOL,
-        "task": shown_task(trial.task),
+        "task": trial.task.shown(),
         "trial": trial.trial,
         "seed": format_seed(trial.seed),
     }

@@ -14,6 +14,7 @@ import msgspec
 
 from ci_gate.codec import encode
 from ci_gate.errors import printable
+from ci_gate.model.calls import all_cached, names_of_answers
 from ci_gate.model.trial import Status, Step, Trajectory
 
 __all__ = ["GarbageError", "one_line", "trajectory_of"]
@@ -38,10 +39,11 @@ def trajectory_of(result: Any, seen: Sequence[Step] = ()) -> Trajectory:
     ----------
     result : Any
         A JSON value: ``answer``, ``turns``, ``tokens``, ``cost_usd``, ``steps``, ``measures``,
-        ``status``, ``reason``, all optional; other keys are the agent's own and left alone. An
-        answer that is not text becomes its JSON.
+        ``cached``, ``response_ids``, ``status``, ``reason``, all optional; other keys are the
+        agent's own and left alone. An answer that is not text becomes its JSON.
     seen : sequence of Step
         The calls that passed the sandbox; the agent's own ``steps`` count where there are none.
+        What these say of the answers of models counts in any case.
 
     Raises
     ------
@@ -59,6 +61,8 @@ def trajectory_of(result: Any, seen: Sequence[Step] = ()) -> Trajectory:
         tokens=_count(result, "tokens"),
         cost_usd=_amount(result.get("cost_usd"), "cost_usd"),
         measures=_measures(result.get("measures")),
+        cached=all_cached(_flag(result, "cached"), steps),
+        response_ids=names_of_answers(_names(result.get("response_ids")), steps),
         status=status,
         reason=None if status is None else _reason(result.get("reason")),
     )
@@ -102,6 +106,24 @@ def _measures(value: Any) -> dict[str, float]:
         for name, item in value.items()
     }
     return {str(name): item for name, item in found.items() if item is not None}
+
+
+def _flag(result: Mapping[str, Any], key: str) -> bool | None:
+    value = result.get(key)
+    if not isinstance(value, bool | None):
+        raise GarbageError(f"{key} is true or false, found {_shown(value)}")
+    return value
+
+
+def _names(value: Any) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list) or len(value) > _MAX_STEPS:
+        raise GarbageError(f"response_ids are a list of at most {_MAX_STEPS} texts")
+    for name in value:
+        if not isinstance(name, str):
+            raise GarbageError(f"response_ids are a list of texts, found {_shown(name)}")
+    return tuple(value)
 
 
 def _steps(value: Any) -> tuple[Step, ...]:

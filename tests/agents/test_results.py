@@ -9,15 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_gate.agents.results import GarbageError, trajectory_of
+from ci_gate.agents.worker import _RESULT_KEYS
 from ci_gate.model.trial import Status, Step, Trajectory
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
 )
-KEYS = st.sampled_from(
-    ["answer", "turns", "tokens", "cost_usd", "steps", "measures", "status", "reason", "other"]
-)
+KEYS = st.sampled_from([*_RESULT_KEYS, "other"])
 
 
 @settings(max_examples=50, deadline=None)
@@ -44,6 +43,10 @@ def test_any_json_is_a_trajectory_or_garbage(result: Any) -> None:
         ("steps", "x", "steps are a list"),
         ("steps", [1], "a step is not as documented"),
         ("steps", [{"name": 1}], "a step is not as documented"),
+        ("cached", "yes", "cached is true or false, found str 'yes'"),
+        ("cached", 1200, "cached is true or false, found int 1200"),
+        ("response_ids", "r1", "response_ids are a list of at most"),
+        ("response_ids", ["r1", 2], "response_ids are a list of texts, found int 2"),
         ("status", True, "status is passed, failed or errored"),
         ("status", ["failed"], "status is passed, failed or errored"),
     ],
@@ -60,6 +63,16 @@ def test_seen_steps_count_more_than_told_ones() -> None:
     told = {"steps": [{"name": "told", "fault": "timeout"}]}
     assert trajectory_of(told, seen).steps == seen
     assert trajectory_of(told).steps == (Step(kind="tool", name="told"),)
+
+
+def test_what_calls_of_models_say_counts_beside_seen_steps() -> None:
+    """The agent's own steps are evidence of copies also where its tools passed the sandbox."""
+    seen = (Step(kind="tool", name="real"),)
+    call = {"kind": "llm", "name": "m", "cached": True, "response_id": "r1"}
+
+    found = trajectory_of({"steps": [call, {**call, "response_id": "r2"}]}, seen)
+
+    assert (found.cached, found.response_ids, found.steps) == (True, ("r1", "r2"), seen)
 
 
 def test_status_and_reason_become_one_line() -> None:
