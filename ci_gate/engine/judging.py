@@ -7,8 +7,11 @@ from collections.abc import Sequence
 import msgspec
 
 from ci_gate.engine import process_measures
+from ci_gate.engine.answers import answers_of
+from ci_gate.engine.reasons import without_addresses
 from ci_gate.errors import printable
 from ci_gate.model.suite import Limits, PlannedTrial
+from ci_gate.model.trace import TraceRef
 from ci_gate.model.trial import Cause, Grade, Status, Trajectory, TrialRecord
 from ci_gate.prng import format_seed
 
@@ -84,12 +87,19 @@ def judge(trajectory: Trajectory, grades: Sequence[Grade]) -> Judgement:
     return Judgement(status=Status.PASSED, grades=kept)
 
 
+def _without_addresses(grade: Grade) -> Grade:
+    if grade.reason is None:
+        return grade
+    return msgspec.structs.replace(grade, reason=without_addresses(grade.reason))
+
+
 def record_of(
     trial: PlannedTrial,
     judgement: Judgement,
     trajectory: Trajectory | None,
     *,
     duration_s: float | None,
+    trace: TraceRef | None = None,
 ) -> TrialRecord:
     """Return the line of the run file.
 
@@ -101,7 +111,10 @@ def record_of(
         None where the agent was not reached.
     duration_s : float or None
         Seconds that the agent took.
+    trace : TraceRef or None
+        Where its calls were recorded.
     """
+    reason, grades = judgement.reason, judgement.grades
     seen = trajectory or Trajectory()
     steps = seen.steps
     return TrialRecord(
@@ -112,7 +125,7 @@ def record_of(
         attempt=trial.attempt,
         seed=format_seed(trial.seed),
         status=judgement.status,
-        reason=judgement.reason,
+        reason=None if reason is None else without_addresses(reason),
         cause=judgement.cause,
         turns=seen.turns,
         tool_calls=process_measures.tool_calls(steps),
@@ -123,5 +136,8 @@ def record_of(
         recovered=process_measures.recovered(steps, passed=judgement.status is Status.PASSED),
         looped=process_measures.looped(steps),
         measures=seen.measures or None,
-        grades=judgement.grades,
+        grades=None if grades is None else tuple(map(_without_addresses, grades)),
+        answers=answers_of(seen),
+        trace=None if trace is None else trace.place,
+        trace_digest=None if trace is None else trace.digest,
     )
