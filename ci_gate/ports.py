@@ -13,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from ci_gate.model.suite import PlannedTrial
+from ci_gate.model.trace import TraceRef
 from ci_gate.model.trial import Grade, Step, Trajectory, TrialRecord
 
 __all__ = [
@@ -22,7 +23,10 @@ __all__ = [
     "Observation",
     "OutcomeSink",
     "ProgressSink",
+    "ReplayDrifted",
+    "RoundWatcher",
     "SandboxFactory",
+    "Steering",
     "TrialErrored",
     "TrialLost",
     "TrialRunner",
@@ -44,6 +48,10 @@ class TrialErrored(Exception):
         self.reason = reason
 
 
+class ReplayDrifted(Exception):
+    """A call that the recording of a replay does not have at this place; the text names both."""
+
+
 class TrialLost(Exception):
     """A trial was cut short by its neighbour in the worker, and is run again in a new world."""
 
@@ -60,12 +68,17 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
         Kind of the injected fault.
     delay_s : float
         Seconds that pass on the trial's clock (simulated, unless delays are real).
+    tokens : int or None
+    cost_usd : float or None
+        What the recorded call took, where this is the answer of a recording.
     """
 
     output: Any
     is_error: bool = False
     fault: str | None = None
     delay_s: float = 0.0
+    tokens: int | None = None
+    cost_usd: float | None = None
 
 
 @runtime_checkable
@@ -89,9 +102,37 @@ class TrialSandbox(Protocol):
         """Every call that passed ``observe``, in order."""
 
     def observe(
-        self, kind: str, name: str, arguments: Any, output: Any, *, is_error: bool, turn: int | None
+        self,
+        kind: str,
+        name: str,
+        arguments: Any,
+        output: Any,
+        *,
+        is_error: bool,
+        turn: int | None,
+        lane: str = "main",
+        duration_ms: float | None = None,
     ) -> Observation:
         """Record a call that was executed and return what the agent sees, faults applied."""
+
+    @property
+    def answers(self) -> bool:
+        """Whether calls are answered here and made by nobody: a replay."""
+
+    def answer(
+        self, lane: str, kind: str, name: str, arguments: Any, *, turn: int | None = None
+    ) -> Observation | None:
+        """Return the answer of a call that is not made, where ``answers`` is true.
+
+        None: this one is to be made and observed all the same. Raises ``ReplayDrifted`` where the
+        recording has no such call here.
+        """
+
+    def finish(self, reported: Sequence[Step]) -> TraceRef | None:
+        """End the trial's trace and say where it is; ``reported`` is recorded if nothing was seen.
+
+        Raises ``GateError`` where the trace cannot be kept.
+        """
 
     def close(self) -> None:
         """Remove the world; safe to call twice."""
@@ -153,6 +194,30 @@ class ProgressSink(Protocol):
 
     def finished(self, record: TrialRecord) -> None:
         """Take note of a finished trial."""
+
+
+class RoundWatcher(ProgressSink, Protocol):
+    """Who watches a run that is decided round by round."""
+
+    def decided(self, done: int, rounds: int, predictive: float | None) -> None:
+        """Take note of the chance that the whole plan would be red, after so many rounds.
+
+        None: nothing can be foretold.
+        """
+
+    def extended(self, total: int) -> None:
+        """Take note that the plan grew to so many trials."""
+
+
+class Steering(Protocol):
+    """Says what is run next; asked where no trial is in flight."""
+
+    def next_trials(self, *, settled: bool) -> Sequence[PlannedTrial] | None:
+        """Return the trials of the next round; None: the run shall end here.
+
+        Where ``settled`` is false, trials that errored still have an attempt at the end: they get
+        it when this says None, and it is asked again with what came of them.
+        """
 
 
 class Clock(Protocol):

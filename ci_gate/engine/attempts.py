@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -18,6 +18,7 @@ from ci_gate.engine.judging import Judgement, errored, exceeded, failed, judge, 
 from ci_gate.engine.laundering import laundered_by, may_take_long, suspicions
 from ci_gate.errors import AgentSetupError, ContaminatedWorldError, GateError
 from ci_gate.model.suite import PlannedTrial
+from ci_gate.model.trace import TraceRef
 from ci_gate.model.trial import Cause, Grade, Status, Trajectory, TrialRecord
 from ci_gate.ports import (
     Clock,
@@ -30,9 +31,16 @@ from ci_gate.ports import (
     TrialSandbox,
 )
 
-__all__ = ["Attempt", "Bench"]
+__all__ = ["Attempt", "Bench", "WithoutSecrets", "as_it_is"]
 
 _MAX_LOSSES = 3
+
+WithoutSecrets = Callable[[TrialRecord, TrialSandbox | None], TrialRecord]
+
+
+def as_it_is(record: TrialRecord, _: TrialSandbox | None) -> TrialRecord:
+    """Return the record, where nobody says what is secret."""
+    return record
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +73,8 @@ class Bench:
     clock : Clock
     laundered : sequence of re.Pattern
         Answers that are errors of the environment.
+    without_secrets : callable
+        Returns a record as it may be kept and shown, given the trial's world where it had one.
     """
 
     def __init__(
@@ -75,12 +85,14 @@ class Bench:
         graders: GradersByTask,
         clock: Clock,
         laundered: Sequence[re.Pattern[str]] = (),
+        without_secrets: WithoutSecrets = as_it_is,
     ) -> None:
         self._agent = agent
         self._sandboxes = sandboxes
         self._graders = graders
         self._clock = clock
         self._laundered = laundered
+        self._without_secrets = without_secrets
         self._has_run = False
 
     async def attempt(self, trial: PlannedTrial) -> Attempt:
@@ -96,13 +108,17 @@ class Bench:
         except AgentSetupError:
             raise
         except TrialErrored as error:
-            return _broken(trial, error.reason)
+            return self._broken(trial, error.reason)
         except ContaminatedWorldError as error:
-            return _broken(trial, error.problems[0].what, Cause.CONTAMINATED)
+            return self._broken(trial, error.problems[0].what, Cause.CONTAMINATED)
         except GateError as error:
-            return _broken(trial, error.problems[0].what)
+            return self._broken(trial, error.problems[0].what)
         except Exception as error:  # noqa: BLE001 - the one place where any trouble is a trial's own
-            return _broken(trial, f"harness: {type(error).__name__}: {error}")
+            return self._broken(trial, f"harness: {type(error).__name__}: {error}")
+
+    def _broken(self, trial: PlannedTrial, reason: str, cause: Cause = Cause.HARNESS) -> Attempt:
+        record = record_of(trial, errored(reason, cause), None, duration_s=None)
+        return Attempt(record=self._without_secrets(record, None))
 
     async def _judged(self, trial: PlannedTrial) -> Attempt:
         for _ in range(_MAX_LOSSES):
@@ -125,8 +141,15 @@ class Bench:
         trajectory = await self._ran(trial, sandbox)
         duration_s = self._clock.monotonic() - started_s
         judgement = await self._judgement(trial, trajectory, sandbox)
+        record = record_of(
+            trial,
+            judgement,
+            trajectory,
+            duration_s=duration_s,
+            trace=await _finished(sandbox, trajectory),
+        )
         return Attempt(
-            record=record_of(trial, judgement, trajectory, duration_s=duration_s),
+            record=self._without_secrets(record, sandbox),
             trajectory=trajectory,
             suspicions=suspicions(trajectory),
         )
@@ -186,6 +209,13 @@ async def _grade(
         raise TrialErrored(_unstarted(error)) from error
 
 
+async def _finished(sandbox: TrialSandbox, trajectory: Trajectory) -> TraceRef | None:
+    """End the trial's trace, which keeps the world as the graders saw it."""
+    if sandbox.workdir is None and sandbox.database is None:
+        return sandbox.finish(trajectory.steps)
+    return await in_thread(lambda: sandbox.finish(trajectory.steps))
+
+
 async def _close(sandbox: TrialSandbox) -> None:
     if sandbox.workdir is None and sandbox.database is None:
         sandbox.close()
@@ -195,7 +225,3 @@ async def _close(sandbox: TrialSandbox) -> None:
 
 def _unstarted(error: AgentSetupError) -> str:
     return f"harness: {error.problems[0].what}"
-
-
-def _broken(trial: PlannedTrial, reason: str, cause: Cause = Cause.HARNESS) -> Attempt:
-    return Attempt(record=record_of(trial, errored(reason, cause), None, duration_s=None))

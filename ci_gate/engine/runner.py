@@ -1,8 +1,9 @@
 """Runs the trials of a plan to their end, their budget or an interruption.
 
 A pool of pullers takes trials from the schedule; an attempt is in the sink before it is counted.
-Who the agent, the worlds, the graders and the sink are is not known here, nor who starts and ends
-them.
+Where a steering is given, it says after each round what comes next. Who the agent, the worlds, the
+graders and the sink are is not known here, nor who starts and ends them, nor why a steering ends a
+run.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 
-from ci_gate.engine.attempts import Attempt, Bench
+from ci_gate.engine.attempts import Attempt, Bench, WithoutSecrets, as_it_is
 from ci_gate.engine.cancellation import to_its_end
 from ci_gate.engine.laundering import compiled
 from ci_gate.engine.pacing import Pace
@@ -26,6 +27,7 @@ from ci_gate.ports import (
     OutcomeSink,
     ProgressSink,
     SandboxFactory,
+    Steering,
     TrialRunner,
 )
 
@@ -44,13 +46,17 @@ async def run_trials(
     settings: EngineSettings,
     spent_usd: float = 0.0,
     done: int = 0,
+    planned: int | None = None,
+    steering: Steering | None = None,
+    late: Sequence[PlannedTrial] = (),
+    without_secrets: WithoutSecrets = as_it_is,
 ) -> RunResult:
     """Run every trial.
 
     Parameters
     ----------
     trials : sequence of PlannedTrial
-        What is to be run, in any order; a resumed run leaves out what is finished.
+        What is to be run first, in any order; a resumed run leaves out what is finished.
     agent : TrialRunner
         Started, and closed after this returns, by the caller.
     sandboxes : SandboxFactory
@@ -66,12 +72,22 @@ async def run_trials(
         What a resumed run had spent before, in US dollars.
     done : int
         Trials that a resumed run had finished before.
+    planned : int or None
+        Trials of the whole plan, those done and those that the steering may add among them; None:
+        there are no others than the trials that are given.
+    steering : Steering or None
+        Says what is run after these trials; None: nothing.
+    late : sequence of PlannedTrial
+        Trials that errored in an earlier session and have only their attempt at the end left.
+    without_secrets : callable
+        Returns a record as it may be kept and shown, given the trial's world where it had one.
 
     Returns
     -------
     RunResult
-        ``INTERRUPTED`` where this coroutine was cancelled: it cancels the trials in flight, which
-        are not in the sink, and returns.
+        ``COMPLETE`` where the trials and the steering came to their end, ``INTERRUPTED`` where this
+        coroutine was cancelled: it cancels the trials in flight, which are not in the sink, and
+        returns.
 
     Raises
     ------
@@ -80,18 +96,21 @@ async def run_trials(
     GateError
         The sink cannot keep a record; what it has is as it was.
     """
-    progress.planned(len(trials) + done, done)
+    given = len(trials) + len(late)
+    progress.planned(given + done if planned is None else planned, done)
     bench = Bench(
         agent=agent,
         sandboxes=sandboxes,
         graders=graders,
         clock=clock,
         laundered=compiled(settings.laundered_patterns),
+        without_secrets=without_secrets,
     )
-    run = _Run(trials, bench, sink, progress, clock, settings, spent_usd)
+    schedule = Schedule(in_order(trials), late=late, settings=settings, clock=clock)
+    pace = Pace(settings.max_per_minute, clock)
+    run = _Run(schedule, pace, bench, sink, progress, steering, settings, spent_usd)
     try:
-        if trials:
-            await run.all()
+        await run.all()
     except asyncio.CancelledError:
         run.interrupt()
         _take_note_of_cancellation()
@@ -110,42 +129,70 @@ class _Run:
 
     def __init__(
         self,
-        trials: Sequence[PlannedTrial],
+        schedule: Schedule,
+        pace: Pace,
         bench: Bench,
         sink: OutcomeSink,
         progress: ProgressSink,
-        clock: Clock,
+        steering: Steering | None,
         settings: EngineSettings,
         spent_usd: float,
     ) -> None:
+        self._schedule = schedule
+        self._pace = pace
         self._bench = bench
         self._sink = sink
         self._progress = progress
+        self._steering = steering
         self._settings = settings
         self._spent_usd = spent_usd
-        self._planned = len(trials)
-        self._pace = Pace(settings.max_per_minute, clock)
-        self._schedule = Schedule(in_order(trials), settings=settings, clock=clock)
-        self._rounds = Counter((trial.repeat, trial.trial) for trial in trials)
         self._statuses: Counter[Status] = Counter()
         self._laundered: Counter[str] = Counter()
         self._is_interrupted = False
+        self._is_ended = False
 
     async def all(self) -> None:
-        """Run the pool of pullers until nothing is left or the run is stopped."""
+        """Run what there is and what the steering adds, until nothing is left or it is stopped."""
         self._check_budget()
-        count = min(max(1, self._settings.jobs), self._planned)
+        try:
+            await self._run_pool()
+            while self._has_more():
+                await self._run_pool()
+        finally:
+            self._schedule.close()
+        for record in self._schedule.left_errored():
+            self._count(record)
+
+    def _has_more(self) -> bool:
+        """Put in the schedule what follows on the trials that were tried; False: nothing does."""
+        is_stopped = self._schedule.is_stopped
+        if is_stopped and not self._schedule.is_tried:
+            return False
+        # What is left to a stopped run are further attempts, which it does not make.
+        settled = is_stopped or self._schedule.is_settled
+        steering = self._steering
+        trials = None if steering is None else steering.next_trials(settled=settled)
+        if trials is not None:
+            self._schedule.add(in_order(trials))
+        elif settled:
+            self._is_ended = True
+        else:
+            self._schedule.begin_last()
+        return not (self._is_ended or is_stopped)
+
+    async def _run_pool(self) -> None:
+        """Let pullers run until nobody finds a further trial."""
+        count = min(max(1, self._settings.jobs), self._schedule.ready)
         pullers = [asyncio.ensure_future(self._pull()) for _ in range(count)]
+        if not pullers:
+            return
         try:
             await asyncio.wait(pullers, return_when=asyncio.FIRST_EXCEPTION)
         finally:
-            self._schedule.close()
             await to_its_end(_ended(pullers))
         for puller in pullers:
             if not puller.cancelled():
                 puller.result()
-        for record in self._schedule.left_errored():
-            self._count(record)
 
     async def _pull(self) -> None:
         while (trial := await self._schedule.next()) is not None:
@@ -169,7 +216,6 @@ class _Run:
     def _count(self, record: TrialRecord) -> None:
         """Count a trial by the last record of it, which is in the sink."""
         self._statuses[record.status] += 1
-        self._rounds[record.repeat, record.trial] -= 1
         self._progress.finished(record)
 
     def _check_budget(self) -> None:
@@ -185,8 +231,6 @@ class _Run:
         """Return how the run ended."""
         return RunResult(
             reason=self._reason(),
-            rounds=self._finished_rounds(),
-            planned=self._planned,
             passed=self._statuses[Status.PASSED],
             failed=self._statuses[Status.FAILED],
             errored=self._statuses[Status.ERRORED],
@@ -195,17 +239,9 @@ class _Run:
         )
 
     def _reason(self) -> StopReason:
-        if self._statuses.total() == self._planned:
+        if self._is_ended:
             return StopReason.COMPLETE
         return StopReason.INTERRUPTED if self._is_interrupted else StopReason.BUDGET
-
-    def _finished_rounds(self) -> int:
-        count = 0
-        for place in sorted(self._rounds):
-            if self._rounds[place]:
-                break
-            count += 1
-        return count
 
 
 async def _ended(pullers: Sequence[asyncio.Future[None]]) -> None:

@@ -18,6 +18,8 @@ from ci_gate.ports import Clock
 
 __all__ = ["Schedule", "in_order"]
 
+_Key = tuple[str, int, int]
+
 
 def in_order(trials: Iterable[PlannedTrial]) -> list[PlannedTrial]:
     """Return trials by repeat, trial index and task: round r is trial r of every task."""
@@ -31,17 +33,27 @@ class Schedule:
     ----------
     trials : iterable of PlannedTrial
         In the order in which they shall start.
+    late : iterable of PlannedTrial
+        Trials that errored in an earlier session and have only their attempt at the end left.
     settings : EngineSettings
     clock : Clock
     """
 
     def __init__(
-        self, trials: Iterable[PlannedTrial], *, settings: EngineSettings, clock: Clock
+        self,
+        trials: Iterable[PlannedTrial],
+        *,
+        late: Iterable[PlannedTrial] = (),
+        settings: EngineSettings,
+        clock: Clock,
     ) -> None:
         self._ready = deque(trials)
         self._paused: list[tuple[float, int, PlannedTrial]] = []
-        self._errored: dict[tuple[str, int, int], tuple[PlannedTrial, TrialRecord]] = {}
-        self._last: set[tuple[str, int, int]] = set()
+        # What each trial that errored would try next, and the record it has until then.
+        self._errored: dict[_Key, tuple[PlannedTrial, TrialRecord | None]] = {
+            trial.key: (trial, None) for trial in late
+        }
+        self._last: set[_Key] = set()
         self._settings = settings
         self._clock = clock
         self._in_flight = 0
@@ -52,11 +64,12 @@ class Schedule:
         self._alarm_due_s = math.inf
 
     async def next(self) -> PlannedTrial | None:
-        """Return the next trial, waiting for one that pauses or may yet error; None at the end."""
+        """Return the next trial, waiting for one that pauses or may yet error.
+
+        None: every trial was tried as often as it may be before its attempt at the end.
+        """
         while not self._is_stopped:
             self._wake_paused()
-            if not self._ready and self._is_idle():
-                self._begin_last()
             if self._ready:
                 self._in_flight += 1
                 return self._ready.popleft()
@@ -72,12 +85,30 @@ class Schedule:
         while self._paused and self._paused[0][0] <= self._clock.monotonic():
             self._ready.appendleft(heapq.heappop(self._paused)[2])
 
-    def _begin_last(self) -> None:
-        """Give every trial that stayed errored its attempt at the end of the run."""
-        for key, (trial, _) in self._errored.items():
-            if key not in self._last:
-                self._last.add(key)
-                self._ready.append(_next_attempt(trial))
+    def add(self, trials: Iterable[PlannedTrial]) -> None:
+        """Hand out further trials, in this order, after all that were given before."""
+        self._ready.extend(trials)
+
+    def begin_last(self) -> None:
+        """Give every trial that stayed errored its attempt at the end."""
+        for key, (trial, _) in sorted(self._errored.items(), key=_place):
+            self._last.add(key)
+            self._ready.append(trial)
+
+    @property
+    def ready(self) -> int:
+        """Number of trials that could start now."""
+        return len(self._ready)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every trial that was handed in is done with, attempts at the end included."""
+        return not (self._ready or self._errored) and self._is_idle()
+
+    @property
+    def is_tried(self) -> bool:
+        """Whether every trial that was handed in has a record: what is left are more attempts."""
+        return not self._in_flight and all(trial.key in self._errored for trial in self._ready)
 
     async def _change(self) -> None:
         future = asyncio.get_running_loop().create_future()
@@ -118,7 +149,7 @@ class Schedule:
     def _again(self, trial: PlannedTrial, record: TrialRecord) -> bool:
         if not self._settings.retries or trial.key in self._last:
             return False
-        self._errored[trial.key] = trial, record
+        self._errored[trial.key] = _next_attempt(trial), record
         if trial.attempt <= self._settings.retries:
             self._pause(trial)
         return True
@@ -146,13 +177,22 @@ class Schedule:
         return self._is_stopped
 
     def left_errored(self) -> list[TrialRecord]:
-        """Return the last records of trials that were to be tried again and were not, in order."""
-        return [record for _, (_, record) in sorted(self._errored.items())]
+        """Return the last records of trials that were to be tried again and were not, in order.
+
+        Those of an earlier session are not among them.
+        """
+        left = (record for _, (_, record) in sorted(self._errored.items(), key=_place))
+        return [record for record in left if record is not None]
 
     def close(self) -> None:
         """Forget the alarm; for a run that ends early."""
         if self._alarm is not None:
             self._alarm.cancel()
+
+
+def _place(errored: tuple[_Key, object]) -> tuple[int, int, str]:
+    task, trial, repeat = errored[0]
+    return repeat, trial, task
 
 
 def _next_attempt(trial: PlannedTrial) -> PlannedTrial:

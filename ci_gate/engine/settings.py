@@ -64,16 +64,14 @@ class EngineSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run ended; counts are of trials that this call planned.
+    """How a run ended; counts are of trials that this call ran.
 
     Parameters
     ----------
     reason : StopReason
         ``COMPLETE``, ``BUDGET`` or ``INTERRUPTED``.
-    rounds : int
-        Leading rounds, a round being one trial index of one repeat over all tasks, that are done.
-    planned, passed, failed, errored : int
-        What is missing to ``planned`` was not run or not finished.
+    passed, failed, errored : int
+        Trials by their last attempt.
     spent_usd : float
         What all attempts cost where known, with what had been spent before.
     laundered : mapping of str to int
@@ -82,8 +80,6 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     reason: StopReason
-    rounds: int
-    planned: int
     passed: int
     failed: int
     errored: int

@@ -12,7 +12,7 @@ from ci_gate.engine.runner import run_trials
 from ci_gate.engine.settings import EngineSettings, RunResult
 from ci_gate.model.suite import PlannedTrial
 from ci_gate.model.trial import Grade, Status, Trajectory, TrialRecord
-from ci_gate.ports import Agent, Grader, TrialSandbox
+from ci_gate.ports import Agent, Grader, OutcomeSink, Steering, TrialSandbox
 from tests.agents.desks import ScriptedWorld
 from tests.trials import task_of
 
@@ -75,6 +75,14 @@ class Saying:
     def grade(self, trial: PlannedTrial, trajectory: Trajectory, sandbox: TrialSandbox) -> Grade:
         """Return whether the answer is ``ok``."""
         return Grade(grader=self.name, passed=trajectory.answer == "ok", reason="another answer")
+
+
+class _AlwaysSaying(dict[str, Sequence[Grader]]):
+    """The same graders for every task."""
+
+    def get(self, key: str, default: Any = None) -> Sequence[Grader]:
+        """Return the graders of any task."""
+        return (Saying(),)
 
 
 class Journal:
@@ -150,11 +158,14 @@ async def go(
     graders: Mapping[str, Sequence[Grader]] | None = None,
     clock: Any = None,
     spent_usd: float = 0.0,
+    steering: Steering | None = None,
+    sink: OutcomeSink | None = None,
+    late: Sequence[PlannedTrial] = (),
     **settings: Any,
 ) -> RunResult:
     """Run a plan with fakes for everything that is not given; the agent is started and closed."""
     journal = journal or Journal()
-    by_task = {trial.task.id: (Saying(),) for trial in trials} if graders is None else graders
+    by_task = _AlwaysSaying() if graders is None else graders
     try:
         await agent.start()
         return await run_trials(
@@ -162,8 +173,10 @@ async def go(
             agent=agent,
             sandboxes=worlds or Worlds(),
             graders=by_task,
-            sink=journal,
+            sink=sink or journal,
             progress=journal,
+            steering=steering,
+            late=late,
             clock=clock or QuickClock(),
             settings=EngineSettings(**{"jobs": 1} | settings),
             spent_usd=spent_usd,

@@ -14,7 +14,10 @@ from tests.engine.fakes import QuickClock, plan
 
 
 def test_who_waits_is_woken_by_the_end_and_by_a_pause() -> None:
-    """A waiting puller gets the next attempt of a trial that another one brings back."""
+    """A waiting puller gets the next attempt of a trial that another one brings back.
+
+    The attempt at the end comes only when it is asked for.
+    """
 
     async def main() -> list[int | None]:
         clock = QuickClock()
@@ -28,10 +31,14 @@ def test_who_waits_is_woken_by_the_end_and_by_a_pause() -> None:
         second = await waiting
         assert second is not None
         assert not settle(schedule, second)
+        assert await schedule.next() is None
+        assert not schedule.is_settled
+        schedule.begin_last()
         last = await schedule.next()
         assert last is not None
         assert settle(schedule, last)
         assert await schedule.next() is None
+        assert schedule.is_settled
         return [first.attempt, second.attempt, last.attempt]
 
     assert asyncio.run(main()) == [1, 2, 3]
