@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from fnmatch import fnmatchcase
 
 import msgspec
@@ -15,6 +15,7 @@ from ci_gate.prng import derive_seed
 __all__ = [
     "Round",
     "check_depth",
+    "finished_rounds",
     "plan_of",
     "planned_trials",
     "restrict",
@@ -71,6 +72,23 @@ def planned_trials(suite: Suite, *, repeats: int) -> Iterator[PlannedTrial]:
 def rounds_of(trials: Iterable[PlannedTrial]) -> list[Round]:
     """Return the rounds in which trials lie, in the order in which they are run."""
     return sorted({(trial.repeat, trial.trial) for trial in trials})
+
+
+def finished_rounds(
+    trials: Iterable[PlannedTrial], recorded: Container[tuple[str, int, int]]
+) -> int:
+    """Return in how many leading rounds every trial has a record.
+
+    Parameters
+    ----------
+    trials : iterable of PlannedTrial
+        Of the whole plan.
+    recorded : container of (task, trial, repeat)
+    """
+    trials = list(trials)
+    is_open = {(trial.repeat, trial.trial) for trial in trials if trial.key not in recorded}
+    rounds = rounds_of(trials)
+    return next((count for count, one in enumerate(rounds) if one in is_open), len(rounds))
 
 
 def check_depth(suite: Suite, ks: tuple[int, ...], *, deterministic: bool) -> None:

@@ -25,6 +25,9 @@ python = "desk:run"
 [run]
 retries = 0
 
+[gate]
+curtail = false
+
 [baseline]
 repeats = 1
 """
