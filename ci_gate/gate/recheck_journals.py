@@ -1,0 +1,149 @@
+"""The two run files of a recheck, and which of their trials are missing.
+
+Decides when an earlier recheck may be continued: only with ``--resume``, and only where it belongs
+to the run that is rechecked now. It must not know what the trials are for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import msgspec
+
+from ci_gate.errors import FileFormatError, JournalError, printable
+from ci_gate.gate.planning import finished_rounds, planned_trials
+from ci_gate.model.run import RunHeader, Stop, StopReason
+from ci_gate.model.suite import PlannedTrial, Suite
+from ci_gate.model.trial import Status, TrialRecord
+from ci_gate.store.files import open_regular
+from ci_gate.store.journal import Journal, TrialKey
+from ci_gate.store.scan import Scan, scan
+
+__all__ = ["SideJournal", "read_lines", "refuse_unfinished"]
+
+_PAUSES: Final = (StopReason.INTERRUPTED, StopReason.BUDGET)
+
+
+def read_lines(path: Path) -> Scan:
+    """Return what a run file holds, superseded lines counted among its costs.
+
+    Raises
+    ------
+    FileFormatError
+        It is none, or is damaged.
+    """
+    with open_regular(path) as stream:
+        return scan(stream, printable(path))
+
+
+def refuse_unfinished(path: Path) -> None:
+    """Refuse to go on where an earlier recheck is unfinished, because it would be lost.
+
+    Raises
+    ------
+    JournalError
+        It is.
+    FileFormatError
+        There is a file that is no run.
+    """
+    if not path.exists():
+        return
+    footer = read_lines(path).footer
+    if footer is None or footer.stop.reason in _PAUSES:
+        raise JournalError(
+            "holds an unfinished recheck",
+            where=printable(path),
+            hint="Use --resume to continue it or --fresh to discard it.",
+        )
+
+
+class SideJournal:
+    """The journal of one side, open as a context.
+
+    Parameters
+    ----------
+    path : Path
+    header : RunHeader
+        With its plan.
+    suite : Suite
+        The tasks that are planned.
+    since : str or None
+        When the run that is rechecked was begun, ISO 8601: what is older belongs to another. None
+        continues nothing.
+    """
+
+    def __init__(self, path: Path, header: RunHeader, suite: Suite, *, since: str | None) -> None:
+        self.path = path
+        self._journal = _opened(path, header, since)
+        assert header.plan is not None
+        self._trials = list(planned_trials(suite, repeats=header.plan.repeats))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._journal.close()
+
+    @property
+    def spent_usd(self) -> float:
+        """What the side had cost before it was opened here, in US dollars."""
+        return self._journal.spent_usd
+
+    @property
+    def planned(self) -> int:
+        """Trials of the whole plan."""
+        return len(self._trials)
+
+    def missing(self) -> list[PlannedTrial]:
+        """Return the trials without a judgement; an errored one gets another attempt."""
+        if self._journal.footer is not None:
+            return []
+        return list(_missing(self._trials, self._journal.records))
+
+    def append(self, record: TrialRecord) -> None:
+        """Keep an attempt that ended."""
+        self._journal.append(record)
+
+    def finish(self, reason: StopReason) -> None:
+        """Write the footer, unless it has one."""
+        if self._journal.footer is None:
+            rounds = finished_rounds(self._trials, self._journal.recorded)
+            self._journal.finish(Stop(round=rounds, reason=reason))
+
+
+def _opened(path: Path, header: RunHeader, since: str | None) -> Journal:
+    if since is not None and _belongs(path, since):
+        try:
+            return Journal.open(path, header, resume=True)
+        except JournalError:
+            # Of another agent or of other tasks: nobody waits for it any more.
+            pass
+    return Journal.open(path, header, fresh=True)
+
+
+def _belongs(path: Path, since: str) -> bool:
+    """Return whether a recheck was begun after the run that is rechecked."""
+    try:
+        created = read_lines(path).header.created
+    except FileFormatError:
+        return False
+    return created is not None and created >= since
+
+
+def _missing(
+    trials: Iterable[PlannedTrial], finished: Mapping[TrialKey, TrialRecord]
+) -> Iterable[PlannedTrial]:
+    for trial in trials:
+        record = finished.get(trial.key)
+        if record is None:
+            yield trial
+        elif record.status is Status.ERRORED:
+            yield msgspec.structs.replace(trial, attempt=record.attempt + 1)
