@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import os
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_gate.agents.interpreters import behind_script, find_interpreter
+from ci_gate.agents.interpreters import BOOT, behind_script, find_interpreter
 from ci_gate.agents.processes import require_memory_limit, require_posix
 from ci_gate.agents.python_agent import PythonAgent
 from ci_gate.errors import AgentSetupError, PlatformError
@@ -196,6 +197,25 @@ def test_the_worker_imports_the_standard_library_alone() -> None:
         )
     }
     assert modules - {"__future__"} <= sys.stdlib_module_names
+
+
+def test_a_worker_is_compiled_once_and_names_no_place(tmp_path: Path) -> None:
+    """The second start reads what the first one compiled; messages show no path of this machine."""
+    worker = tmp_path / "worker.py"
+    lines = "import sys", "def name(): return sys._getframe().f_code.co_filename", "print(name())"
+    worker.write_text("\n".join(lines))
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    starts = [
+        subprocess.run(
+            [sys.executable, "-v", "-c", BOOT, str(worker)],
+            env=kept,
+            capture_output=True,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    assert [start.stdout for start in starts] == ["<ci-gate worker>\n"] * 2
+    assert [f"matches {worker}" in start.stderr for start in starts] == [False, True]
 
 
 def interpreters() -> list[str]:
