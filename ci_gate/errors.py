@@ -43,8 +43,12 @@ def printable(text: object, *, limit: int = _MAX_SHOWN) -> str:
     limit : int
         Characters kept before the text is cut and its length named.
     """
-    shown = "".join(_escaped(char) for char in str(text)[: limit + 1])
-    return shown if len(str(text)) <= limit else f"{shown[:limit]}... ({len(str(text))} characters)"
+    whole = str(text)
+    # Bidirectional controls are not printable either; nearly every text is as it may be.
+    if len(whole) <= limit and whole.isprintable():
+        return whole
+    shown = "".join(_escaped(char) for char in whole[: limit + 1])
+    return shown if len(whole) <= limit else f"{shown[:limit]}... ({len(whole)} characters)"
 
 
 def _escaped(char: str) -> str:

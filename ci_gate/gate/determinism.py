@@ -21,7 +21,7 @@ RUNS_OF_PROOF: Final = 2
 """Runs over the same seeds that a deterministic suite needs."""
 
 _MOST_SHOWN: Final = 5
-_FREE: Final = frozenset({"repeat", "attempt", "duration_s", "trace", "trace_digest"})
+_FREE: Final = frozenset({"repeat", "attempt", "duration_s", "answers", "trace", "trace_digest"})
 
 
 def repeats_needed(policy: Policy, wanted: int) -> int:

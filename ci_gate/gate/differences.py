@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from ci_gate.decision.summary import counts_by_task
 from ci_gate.errors import printable
@@ -12,8 +12,7 @@ from ci_gate.model.verdict import Counts
 __all__ = ["TaskDifference", "task_differences"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class TaskDifference:
+class TaskDifference(msgspec.Struct, frozen=True, kw_only=True):
     """A task that differs between two sides; None where a side does not have it."""
 
     task: str

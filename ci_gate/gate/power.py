@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -24,8 +23,7 @@ __all__ = ["PowerRequest", "power", "prospects_json", "write_prospects"]
 _SEVERAL = "ci-gate/powers@1"
 
 
-@dataclass(frozen=True, kw_only=True)
-class PowerRequest:
+class PowerRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What ``power`` was asked; None and empty are what the user did not say."""
 
     config_path: Path | None
@@ -81,7 +79,7 @@ def _question(request: PowerRequest) -> Question:
 
 
 def _drops(request: PowerRequest) -> tuple[float, ...]:
-    return tuple(sorted(set(request.drops))) or Question.drops
+    return tuple(sorted(set(request.drops))) or Question().drops
 
 
 def _prospect(project: Project, suite: SuiteConfig, request: PowerRequest) -> Prospect:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -35,8 +34,7 @@ _RANK = (
 _WORST_FIRST = (Decision.REGRESSED, Decision.INCONCLUSIVE, Decision.PASSED)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Targets:
+class Targets(msgspec.Struct, frozen=True, kw_only=True):
     """Files that the user names for each form; ``-`` is standard output."""
 
     json: Path | None = None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+
+import msgspec
 
 from ci_gate.errors import UsageError, printable
 
@@ -19,8 +20,7 @@ _FILES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scaffold:
+class Scaffold(msgspec.Struct, frozen=True, kw_only=True):
     """Paths, relative to the folder, that were written and that were there already.
 
     ``top`` is the top of the repository where the folder lies below it: workflows are read there

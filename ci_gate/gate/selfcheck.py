@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -35,8 +34,7 @@ _MAKE_MORE = "`ci-gate selfcheck --runs 4` makes runs and measures on them."
 _SEVERAL = "ci-gate/selfchecks@1"
 
 
-@dataclass(frozen=True, kw_only=True)
-class SelfCheckRequest:
+class SelfCheckRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What ``selfcheck`` was asked; None is what the user did not say.
 
     Attributes
