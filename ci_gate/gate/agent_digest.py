@@ -36,11 +36,14 @@ _DOCUMENTS = ("docs/**", "README*", "CHANGELOG*", "LICENSE*", ".github/**")
 _Matcher = Callable[[Path], bool]
 
 
-def agent_ref(repository: Repository | None, config: Config, *, output: Path) -> AgentRef:
+def agent_ref(
+    repository: Repository | None, config: Config, *, output: Path, pristine: bool = False
+) -> AgentRef:
     """Return the agent of a configuration.
 
     Without ``[agent] files`` these are the tracked files under its root, without the
     configuration, task files, baselines, documents and what the gate writes into ``output``.
+    ``pristine`` says that nobody has edited a file since the checkout, so that git is not asked.
     """
     below = [
         Path(config.name).name,
@@ -54,6 +57,7 @@ def agent_ref(repository: Repository | None, config: Config, *, output: Path) ->
         name=agent_name(config.agent),
         globs=config.agent.files,
         exclude=[*((config.root, glob) for glob in below), (str(output.resolve()), "**")],
+        pristine=pristine,
     )
 
 
@@ -69,6 +73,7 @@ def agent_digest(
     name: str | None = None,
     globs: Sequence[str] = (),
     exclude: Iterable[tuple[str, str]] = (),
+    pristine: bool = False,
 ) -> AgentRef:
     """Return the agent that a folder holds.
 
@@ -84,6 +89,9 @@ def agent_digest(
         files, or all files where none is tracked.
     exclude : iterable of (str, str)
         Absolute folder and glob below it of what is no part; used where ``globs`` is empty.
+    pristine : bool
+        The folder is as it was checked out: it has no uncommitted changes, and no filter of the
+        repository runs in order to find that out.
 
     Returns
     -------
@@ -98,7 +106,7 @@ def agent_digest(
     return AgentRef(
         name=name,
         digest=codec.digest_of({"files": contents}),
-        dirty=None if repository is None else _is_dirty(repository, folder, part),
+        dirty=None if repository is None else not pristine and _is_dirty(repository, folder, part),
     )
 
 
@@ -132,7 +140,12 @@ def _tracked(repository: Repository | None, folder: Path) -> tuple[Path, ...]:
     if repository is None or not folder.is_relative_to(repository.top):
         return ()
     paths = (repository.top / name for name in tracked_files(repository, folder))
-    return tuple(path for path in paths if path.is_symlink() or path.exists())
+    return tuple(
+        path
+        for path in paths
+        if _SKIPPED_FOLDERS.isdisjoint(path.relative_to(folder).parts)
+        and (path.is_symlink() or path.exists())
+    )
 
 
 def _all_files(folder: Path) -> Iterator[Path]:

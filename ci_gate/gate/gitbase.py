@@ -42,6 +42,7 @@ __all__ = [
     "working_tree",
 ]
 
+_ORIGIN_HEAD = "refs/remotes/origin/HEAD"
 _MAX_EVENT_BYTES = 16 * 1024 * 1024
 
 
@@ -252,18 +253,18 @@ def _base_of_event(environment: Mapping[str, str]) -> str | None:
 
 
 def _of_default_branch(repository: Repository, *, in_ci: bool) -> Base:
+    branch = _default_branch(repository)
+    commit = None if branch is None else _merge_base(repository, branch)
+    if branch is not None and commit is not None:
+        shown = branch.removeprefix("refs/heads/").removeprefix("refs/remotes/")
+        return _at("merge-base", commit, shown, f"where HEAD left {printable(shown)}")
     if head_commit(repository) is None:
         return working_tree("the repository has no commits")
-    branch = _default_branch(repository)
     if branch is None:
         return _undecided("there is no default branch", in_ci=in_ci)
-    commit = _merge_base(repository, branch)
-    if commit is None:
-        shallow = is_shallow(repository)
-        why = "this shallow clone lacks it" if shallow else "their histories are unrelated"
-        return _undecided(f"HEAD has no common commit with {branch}: {why}", in_ci=in_ci)
-    shown = branch.removeprefix("refs/heads/").removeprefix("refs/remotes/")
-    return _at("merge-base", commit, shown, f"where HEAD left {printable(shown)}")
+    shallow = is_shallow(repository)
+    why = "this shallow clone lacks it" if shallow else "their histories are unrelated"
+    return _undecided(f"HEAD has no common commit with {branch}: {why}", in_ci=in_ci)
 
 
 def _undecided(why: str, *, in_ci: bool) -> Base:
@@ -280,18 +281,19 @@ def _undecided(why: str, *, in_ci: bool) -> Base:
 
 def _default_branch(repository: Repository) -> str | None:
     """Return the full name of the default branch: origin's, else a local main or master."""
-    answer = run_git(repository, "symbolic-ref", "--quiet", "refs/remotes/origin/HEAD")
-    named = answer.output.decode("utf-8", "replace").strip()
     usual = [
         f"{place}/{name}"
         for place in ("refs/remotes/origin", "refs/heads")
         for name in ("main", "master")
     ]
-    wanted = [named, *usual] if named.startswith("refs/") else usual
-    # One question for all of them: each costs a process.
-    answer = run_git(repository, "for-each-ref", "--format=%(refname)", *wanted)
-    known = answer.output.decode("utf-8", "replace").splitlines()
-    return next((ref for ref in wanted if ref in known), None)
+    # One question for all of them: each costs a process. A name that leads nowhere is not listed.
+    answer = run_git(
+        repository, "for-each-ref", "--format=%(refname) %(symref)", _ORIGIN_HEAD, *usual
+    )
+    lines = answer.output.decode("utf-8", "replace").splitlines()
+    known = dict(line.split(" ", 1) for line in lines)
+    named = known.get(_ORIGIN_HEAD)
+    return named or next((ref for ref in usual if ref in known), None)
 
 
 def _merge_base(repository: Repository, other: str) -> str | None:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
+
+import msgspec
 
 from ci_gate import config as configuration
 from ci_gate.config import Config, SuiteConfig
 from ci_gate.errors import ConfigError, UsageError, printable
 from ci_gate.gate import gitbase
+from ci_gate.gate.fetching import Fetch, fetch_of
 from ci_gate.gate.gitbase import Base, Repository
 
 __all__ = [
@@ -43,8 +45,7 @@ class Word(Enum):
     OWN = auto()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Project:
+class Project(msgspec.Struct, frozen=True, kw_only=True):
     """A configuration with its surroundings.
 
     Attributes
@@ -74,6 +75,8 @@ class Project:
         A pull request that may move the bar: its own configuration is in effect.
     output : Path
         Folder for results.
+    fetch : Fetch or None
+        How results are brought to another machine, where a run in CI uploads them.
     """
 
     path: Path
@@ -89,6 +92,7 @@ class Project:
     is_behind: bool
     labelled: bool
     output: Path
+    fetch: Fetch | None = None
 
     @property
     def judges_a_pull_request(self) -> bool:
@@ -188,6 +192,7 @@ def open_project(
         is_behind=base.kind == "pull-request" and gitbase.is_behind(repository, base),
         labelled=labelled,
         output=output or _own_output(root),
+        fetch=fetch_of(environment),
     )
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import msgspec
 
@@ -36,11 +38,13 @@ __all__ = [
     "object_name",
     "path_in",
     "read_blob",
+    "read_blobs",
     "run_git",
     "tracked_files",
 ]
 
 MAX_BLOB_BYTES = 512 * 1024 * 1024
+_KEPT_BYTES = 1024 * 1024
 _LAST_SECOND = 253_402_300_799  # 9999-12-31T23:59:59Z
 _SYMLINK, _SUBMODULE, _FOLDER = "120000", "160000", "040000"
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
@@ -171,11 +175,14 @@ def _git_dir(top: Path) -> Path:
     return Path(os.fsdecode(answer.output.rstrip(b"\n")))
 
 
-def _execute(folder: Path, environment: Mapping[str, str], *arguments: str) -> _Answer:
+def _execute(
+    folder: Path, environment: Mapping[str, str], *arguments: str, given: BinaryIO | None = None
+) -> _Answer:
     program = _command(folder)
     with _without_foreign_variables():
         status, output, message = program.execute(
             [program.GIT_PYTHON_GIT_EXECUTABLE, *arguments],
+            istream=given,
             env={**_ENVIRONMENT, **environment},
             with_extended_output=True,
             with_exceptions=False,
@@ -209,10 +216,11 @@ def _command(folder: Path) -> git.Git:
     return git.Git(str(folder))
 
 
-def run_git(repository: Repository, *arguments: str) -> _Answer:
+def run_git(repository: Repository, *arguments: str, given: BinaryIO | None = None) -> _Answer:
     """Return status, output and error text of a git command in the working tree's root.
 
-    Arguments from outside must have been checked, so that none is read as an option.
+    Arguments from outside must have been checked, so that none is read as an option. ``given`` is
+    its standard input.
     """
     places = {
         "GIT_DIR": str(repository.git_dir),
@@ -220,11 +228,11 @@ def run_git(repository: Repository, *arguments: str) -> _Answer:
         # A hook that calls us may have set this to another index.
         "GIT_INDEX_FILE": str(repository.git_dir / "index"),
     }
-    return _execute(repository.top, places, *arguments)
+    return _execute(repository.top, places, *arguments, given=given)
 
 
-def _output(repository: Repository, *arguments: str) -> bytes:
-    answer = run_git(repository, *arguments)
+def _output(repository: Repository, *arguments: str, given: BinaryIO | None = None) -> bytes:
+    answer = run_git(repository, *arguments, given=given)
     if answer.status:
         raise GitError(
             f"git {arguments[0]} failed: {printable(answer.message)}",
@@ -359,9 +367,19 @@ def read_blob(repository: Repository, commit: str, path: Path | str) -> bytes | 
         _check_folders(repository, commit, name)
         return None
     _check_file(entry, commit)
-    return _output(repository, "cat-file", "blob", entry.oid)
+    read = _kept_blob if entry.size <= _KEPT_BYTES else _blob
+    return read(repository, entry.oid)
 
 
+def _blob(repository: Repository, oid: str) -> bytes:
+    return _output(repository, "cat-file", "blob", oid)
+
+
+# Each question costs a process, several ask the same, and what an id stands for never changes.
+_kept_blob = functools.lru_cache(maxsize=16)(_blob)
+
+
+@functools.lru_cache(maxsize=256)
 def _entry(repository: Repository, commit: str, name: str) -> _Entry | None:
     entries = _entries(repository, commit, name)
     return next((entry for entry in entries if entry.path == name), None)
@@ -403,6 +421,61 @@ def _check_file(entry: _Entry, commit: str) -> None:
         )
     if entry.size > MAX_BLOB_BYTES:
         raise GitError(f"is larger than {MAX_BLOB_BYTES:,} bytes", where=where)
+
+
+def read_blobs(
+    repository: Repository,
+    commit: str,
+    folder: Path | str,
+    wanted: Callable[[Sequence[tuple[str, int]]], Sequence[str]],
+) -> Mapping[str, bytes]:
+    """Return files below a folder of a commit, read by their objects' ids in one go.
+
+    Parameters
+    ----------
+    repository : Repository
+    commit : str
+        Full id.
+    folder : Path or str
+        As for ``read_blob``.
+    wanted : callable
+        Gets the path (relative to the folder) and size in bytes of every regular file there, and
+        returns the paths of those that are to be read.
+
+    Returns
+    -------
+    mapping of str to bytes
+        By the path relative to the folder; empty where the commit has no such folder.
+    """
+    name = path_in(repository, folder)
+    entries = {
+        entry.path.removeprefix(f"{name}/"): entry
+        for entry in _entries(repository, commit, name, recursive=True)
+        if entry.mode not in (_SYMLINK, _SUBMODULE) and entry.path != name
+    }
+    paths = list(wanted([(path, entry.size) for path, entry in entries.items()]))
+    contents = _blobs(repository, [entries[path].oid for path in paths])
+    return dict(zip(paths, contents, strict=True))
+
+
+def _blobs(repository: Repository, oids: Sequence[str]) -> list[bytes]:
+    if not oids:
+        return []
+    with tempfile.TemporaryFile() as given:
+        given.write("".join(f"{oid}\n" for oid in oids).encode("ascii"))
+        given.seek(0)
+        output = _output(repository, "cat-file", "--batch", given=given)
+    found, place = [], 0
+    for oid in oids:
+        # ``<oid> blob <size>``, the content, a line break; ``<oid> missing`` where git lacks it.
+        end = output.index(b"\n", place)
+        facts = output[place:end].split()
+        if len(facts) != 3:
+            raise GitError(f"the repository lacks the object {oid}", hint="Fetch it.")
+        start, size = end + 1, int(facts[2])
+        found.append(output[start : start + size])
+        place = start + size + 1
+    return found
 
 
 def list_tree(repository: Repository, commit: str, folder: Path | str) -> tuple[str, ...]:
@@ -454,8 +527,10 @@ def utc_text(seconds: int) -> str:
 
 def _shallow_ends(repository: Repository) -> frozenset[str]:
     """Return the commits whose parents a shallow clone left out: they seem to touch everything."""
-    name = _output(repository, "rev-parse", "--git-path", "shallow").rstrip(b"\n")
-    file = repository.top / os.fsdecode(name)
+    # A linked working tree keeps the list where its main one does.
+    pointer = repository.git_dir / "commondir"
+    shared = os.fsdecode(pointer.read_bytes().rstrip(b"\n")) if pointer.is_file() else ""
+    file = repository.git_dir / shared / "shallow"
     return frozenset(file.read_text("ascii").split()) if file.is_file() else frozenset()
 
 

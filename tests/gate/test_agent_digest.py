@@ -91,6 +91,20 @@ def test_untracked_files_are_no_part_but_said(new_repository: NewRepository) -> 
     assert ref_of(folder.path) == AgentRef(name="desk:run", digest=before.digest, dirty=True)
 
 
+def test_what_python_compiled_is_no_part_though_it_was_committed(
+    new_repository: NewRepository,
+) -> None:
+    """It differs from checkout to checkout, and says nothing that its source does not."""
+    folder = new_repository()
+    folder.commit(FILES)
+    before = ref_of(folder.path).digest
+    folder.commit({"__pycache__/desk.cpython-311.pyc": "of one day"})
+
+    folder.write("__pycache__/desk.cpython-311.pyc", "of another day")
+
+    assert ref_of(folder.path) == AgentRef(name="desk:run", digest=before, dirty=False)
+
+
 def test_the_digest_is_the_same_wherever_the_files_lie(
     tmp_path: Path, new_repository: NewRepository
 ) -> None:
