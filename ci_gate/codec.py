@@ -7,14 +7,35 @@ two programs that write the same facts agree on their digest.
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import Any, Final
 
 import msgspec
 
-__all__ = ["DIGEST_PREFIX", "canonical", "decode", "digest_bytes", "digest_of", "encode"]
+__all__ = [
+    "DIGEST_PREFIX",
+    "canonical",
+    "canonical_of_json",
+    "decode",
+    "digest_bytes",
+    "digest_of",
+    "encode",
+]
 
 DIGEST_PREFIX: Final = "sha256:"
 _MAX_SAFE_INTEGER: Final = 2**53 - 1
+_sorted: Final = msgspec.json.Encoder(order="sorted").encode
+_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
+# After a key, a comma or a bracket: a number that may be beyond 2**53 - 1, has an exponent, is
+# whole and written with a fraction, or so small that ECMAScript writes an exponent. Texts can look
+# so too. Bare characters first: they are searched for fast.
+_DELICATE_NUMBER: Final = re.compile(
+    rb'[:,\[](?<![^"]:)-?(?:[0-9]{16}|0\.0{6}|[0-9]+(?:\.0(?![0-9])|(?:\.[0-9]+)?[eE]))'
+)
+# Their order in UTF-16, by which RFC 8785 sorts keys, is not that of their code points.
+_LAST_OF_16_BITS: Final = re.compile(rb"[\xee\xef]")
+_BEYOND_16_BITS: Final = re.compile(rb"[\xf0-\xf4]")
+_BARE_NUMBER: Final = b"-0123456789"
 
 
 def canonical(value: Any) -> bytes:
@@ -35,8 +56,41 @@ def canonical(value: Any) -> bytes:
 
     try:
         return rfc8785.dumps(_tagged(value))
-    except (rfc8785.CanonicalizationError, UnicodeError) as error:
+    except (rfc8785.CanonicalizationError, UnicodeError, RecursionError) as error:
         raise ValueError(f"not a JSON value: {error}") from error
+
+
+def canonical_of_json(value: Any) -> bytes:
+    """Return what ``canonical`` returns of a value that was read from JSON, in a tenth of the time.
+
+    Raises
+    ------
+    ValueError
+        As ``canonical``.
+
+    Notes
+    -----
+    The encoder in C writes RFC 8785 itself but for the order of a few rare keys, large numbers and
+    some with a fraction; where such may be, the long way is taken.
+    """
+    try:
+        content = _sorted(value)
+    except (msgspec.MsgspecError, TypeError, UnicodeError, RecursionError):
+        return canonical(value)
+    return canonical(value) if _is_delicate(content) else content
+
+
+def _is_delicate(content: bytes) -> bool:
+    if content[0] in _BARE_NUMBER:
+        return True
+    if (
+        not content.isascii()
+        and _BEYOND_16_BITS.search(content)
+        and _LAST_OF_16_BITS.search(content)
+    ):
+        return True
+    has_one = _DELICATE_NUMBER.search(content) is not None
+    return has_one and _DELICATE_NUMBER.search(_STRING.sub(b'""', content)) is not None
 
 
 def _tagged(value: Any) -> Any:

@@ -1,8 +1,21 @@
 """Digests are taken over RFC 8785 and reading is strict."""
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from ci_gate.codec import canonical, decode, digest_bytes, digest_of, encode
+from ci_gate.codec import canonical, canonical_of_json, decode, digest_bytes, digest_of, encode
+
+_TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
+_JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | _TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_TEXT, inner, max_size=4),
+    max_leaves=12,
+)
 
 
 def test_canonical_form_sorts_keys_and_writes_numbers_as_rfc_8785():
@@ -41,6 +54,26 @@ def test_digest_is_prefixed_sha256():
     expected = "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
 
     assert digest_of({}) == digest_bytes(b"{}") == expected
+
+
+@given(_JSON)
+@example({"\x7f": '\b\t\n\f\r\x1f"\\/', "a.5": "1.5e300"})
+@example([1e21, 1e-7, -0.0, 5e-324, 1.0, 10.5, 2**53 - 1, 2**53, -(2**53)])
+@example({"\ue000": 1, "\U00010000": 2})
+@example({"é": "naïve", "z": "\uffff", "\U0001f600": "\U0001f600"})
+@example([0.1, 19.99, 1e-6, 1.5e-6, 1e-5, 1e16, 123456789012345.6, 1e20, 0.30000000000000004])
+@example({"a": -0.0, "b": [2.0, -2.5, 1e22]})
+@example(1.0)
+def test_the_short_way_to_the_canonical_form_leads_to_the_same_bytes(value):
+    """Whatever JSON holds: odd keys, odd numbers and escapes take the long way."""
+    assert canonical_of_json(value) == canonical(value)
+
+
+@pytest.mark.parametrize("value", ["\ud800", {"a": "\udfff"}])
+def test_the_short_way_refuses_what_the_long_one_refuses(value):
+    """A lone surrogate has no UTF-8 form."""
+    with pytest.raises(ValueError, match="not a JSON value"):
+        canonical_of_json(value)
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"NaN", b"[1,]", b'"\xff"', b"{} x"])
