@@ -15,13 +15,25 @@ import msgspec
 from ci_gate.codec import decode
 from ci_gate.errors import FileFormatError, printable
 
-__all__ = ["BASELINE", "RUN", "VERDICT", "check_schema", "decode_object", "typed", "unknown_fields"]
+__all__ = [
+    "BASELINE",
+    "RUN",
+    "TRACE",
+    "TRACE_META",
+    "VERDICT",
+    "check_schema",
+    "decode_object",
+    "typed",
+    "unknown_fields",
+]
 
 RUN: Final = "ci-gate/run@1"
 BASELINE: Final = "ci-gate/baseline@1"
 VERDICT: Final = "ci-gate/verdict@1"
+TRACE: Final = "ci-gate/trace@1"
+TRACE_META: Final = "ci-gate/trace-meta@1"
 
-_SCHEMA: Final = re.compile(r"(ci-gate/[a-z]+)@([0-9]{1,9})")
+_SCHEMA: Final = re.compile(r"(ci-gate/[a-z-]+)@([0-9]{1,9})")
 _NOT_A_NUMBER: Final = re.compile(rb"[\s:,\[](NaN|-?Infinity)\b")
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 

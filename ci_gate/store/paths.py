@@ -12,7 +12,7 @@ import unicodedata
 from pathlib import Path
 from typing import Final
 
-__all__ = ["folder_of", "mistake_in_id", "trace_file"]
+__all__ = ["folder_of", "meta_file", "mistake_in_id", "trace_file"]
 
 _MAX_ID: Final = 512
 _MAX_SLUG: Final = 60
@@ -74,3 +74,8 @@ def trace_file(traces: Path, task_id: str, trial: int, repeat: int) -> Path:
     """Return where the trace of a trial is kept below the folder of all traces."""
     name = f"{trial}.jsonl" if repeat == 0 else f"{trial}.{repeat}.jsonl"
     return traces / folder_of(task_id) / name
+
+
+def meta_file(trace: Path) -> Path:
+    """Return where what may be published of a trace is kept, beside it."""
+    return trace.with_name(f"{trace.name.removesuffix('.jsonl')}.meta.json")

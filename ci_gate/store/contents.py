@@ -1,0 +1,124 @@
+"""Contents of files that traces refer to: each kept once, compressed, under its digest.
+
+This module decides names and form. It must not know which states the contents belong to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import zlib
+from pathlib import Path
+from typing import Final
+
+from ci_gate.codec import digest_bytes
+from ci_gate.errors import FileFormatError, printable
+from ci_gate.store.files import failed_write, read_whole, write_whole
+
+__all__ = ["FOLDER", "Contents"]
+
+FOLDER: Final = ".contents"
+"""Below the folder of all traces; no task's folder begins with a full stop."""
+
+_DIGEST: Final = re.compile(r"sha256:([0-9a-f]{64})")
+_MOST_BYTES: Final = 64 * 2**20
+_LEVEL: Final = 1  # a third of the time of the default for a tenth more bytes
+
+
+class Contents:
+    """A folder of contents.
+
+    Parameters
+    ----------
+    traces : Path
+        The folder of all traces.
+    """
+
+    def __init__(self, traces: Path) -> None:
+        self._folder = traces / FOLDER
+        self._known: set[str] = set()
+
+    def put(self, content: bytes) -> str:
+        """Keep the content once and return its digest.
+
+        Raises
+        ------
+        InternalError, UsageError
+            The disk is full or broken, or the folder may not be written.
+        """
+        digest = digest_bytes(content)
+        if digest not in self._known:
+            self._write(self._path(digest), content)
+            self._known.add(digest)
+        return digest
+
+    def _write(self, path: Path, content: bytes) -> None:
+        if path.is_file() and not path.is_symlink():
+            return
+        temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            with os.fdopen(os.open(temporary, flags, 0o666), "wb") as stream:
+                stream.write(zlib.compress(content, _LEVEL))
+            temporary.replace(path)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise failed_write(error, path) from error
+
+    def get(self, digest: str) -> bytes:
+        """Return the content of a digest.
+
+        Raises
+        ------
+        FileFormatError
+            It is missing, was changed, or is larger than any that is kept.
+        """
+        path = self._path(digest)
+        packed = read_whole(path, limit=_MOST_BYTES + 2**20)
+        unpacking = zlib.decompressobj()
+        try:
+            content = unpacking.decompress(packed, _MOST_BYTES + 1)
+        except zlib.error as error:
+            raise FileFormatError(f"is damaged: {error}", where=printable(path)) from error
+        if "sha256:" + hashlib.sha256(content).hexdigest() != digest:
+            raise FileFormatError("does not have its digest", where=printable(path))
+        return content
+
+    def size(self, digest: str) -> int:
+        """Return how many bytes a content takes as it is kept.
+
+        Raises
+        ------
+        FileFormatError
+            It is missing.
+        """
+        path = self._path(digest)
+        try:
+            return path.lstat().st_size
+        except OSError as error:
+            raise FileFormatError("there is no such file", where=printable(path)) from error
+
+    def copy_from(self, other: Contents, digest: str) -> None:
+        """Keep a content of another folder, packed as it is there.
+
+        Raises
+        ------
+        FileFormatError
+            The other folder does not have it whole.
+        InternalError, UsageError
+            As ``put``.
+        """
+        if digest in self._known:
+            return
+        other.get(digest)
+        write_whole(self._path(digest), read_whole(other._path(digest)))
+        self._known.add(digest)
+
+    def _path(self, digest: str) -> Path:
+        match = _DIGEST.fullmatch(digest)
+        if match is None:
+            raise FileFormatError(f"{printable(digest)!r} is no digest", where="state of a trace")
+        return self._folder / match[1][:2] / match[1][2:]
