@@ -36,11 +36,29 @@ class BareWorld:
         self.now = "2026-01-01T09:00:00Z"
         self.steps: Sequence[Step] = ()
 
+    answers = False
+
     def observe(
-        self, kind: str, name: str, arguments: Any, output: Any, *, is_error: bool, turn: int | None
+        self,
+        kind: str,
+        name: str,
+        arguments: Any,
+        output: Any,
+        *,
+        is_error: bool,
+        turn: int | None,
+        lane: str = "main",
+        duration_ms: float | None = None,
     ) -> Observation:
         """Return the output as it is."""
         return Observation(output=output, is_error=is_error)
+
+    def answer(self, lane: str, kind: str, name: str, arguments: Any) -> Observation:
+        """Answer nothing: every call is made."""
+        raise AssertionError("nobody is to be asked")
+
+    def finish(self, reported: Sequence[Step]) -> None:
+        """Keep no trace."""
 
     def close(self) -> None:
         """Leave everything where it is."""

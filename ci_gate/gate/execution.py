@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from ci_gate.agents.own_graders import OwnGraderWorkers
+from ci_gate.agents.strictness import Determinism, Noted, Strictness
 from ci_gate.config import Config
 from ci_gate.engine.cancellation import to_its_end
 from ci_gate.engine.executors import run_locally
 from ci_gate.engine.real_clock import RealClock
 from ci_gate.engine.runner import run_trials
 from ci_gate.engine.settings import EngineSettings, RunResult, default_jobs
+from ci_gate.errors import AgentSetupError
+from ci_gate.gate.metering import Metered
+from ci_gate.gate.pricing import Pricing
+from ci_gate.gate.recording import redactor_maker
+from ci_gate.gate.secrecy import error_without, record_without
 from ci_gate.gate.witness import Witness
 from ci_gate.model.run import StopReason
 from ci_gate.model.suite import PlannedTrial, Suite
 from ci_gate.plugins import GraderPorts, agent_of, graders_of
-from ci_gate.ports import Agent, OutcomeSink, ProgressSink
-from ci_gate.sandbox.world import WorldFactory
+from ci_gate.ports import Agent, OutcomeSink, ProgressSink, Steering
+from ci_gate.sandbox.recording import Recorder
+from ci_gate.sandbox.world import AnswerSource, WorldFactory
 
-__all__ = ["Executed", "Execution", "Work", "execute"]
+__all__ = ["Executed", "Execution", "Runner", "Work", "execute", "started"]
 
 _LAUNDERED: Final = {
     "zero-tokens": "{n} judged trials report 0 tokens with an answer",
@@ -44,6 +52,17 @@ class Execution:
     jobs, retries : int or None
         Instead of the configuration's.
     budget_usd : float or None
+    recorder_of : callable or None
+        Makes what records the calls of a trial; None: they are not recorded.
+    source_of : callable or None
+        Makes what answers the calls of a trial, faults and all; None: they are made.
+    answers_all : bool
+        No call is made but those of which the source says so: the network is off, and faults are
+        those of the recording. False: what the source leaves is made as without it.
+    determinism : {"off", "raise", "warn"}
+        Whether chance and time that no seed decides fail a trial or are noted.
+    noted : Noted
+        What was noted.
     """
 
     config: Config
@@ -51,6 +70,16 @@ class Execution:
     jobs: int | None = None
     retries: int | None = None
     budget_usd: float | None = None
+    recorder_of: Callable[[PlannedTrial], Recorder] | None = None
+    source_of: Callable[[PlannedTrial], AnswerSource] | None = None
+    answers_all: bool = True
+    determinism: Determinism = "off"
+    noted: Noted = field(default_factory=Noted)
+
+    @property
+    def is_replay(self) -> bool:
+        """Return whether nothing is to leave the worker."""
+        return self.source_of is not None and self.answers_all
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,12 +89,19 @@ class Work:
     Attributes
     ----------
     trials : sequence of PlannedTrial
+        What is run first.
     sink : OutcomeSink
     progress : ProgressSink
     spent_usd : float
         Spent before, in US dollars.
     done : int
         Trials finished before.
+    planned : int or None
+        Trials of the whole plan; None: those that are given and those finished before.
+    steering : Steering or None
+        Says what is run after ``trials``; None: nothing.
+    late : sequence of PlannedTrial
+        Trials that errored before and have only their attempt at the end left.
     """
 
     trials: Sequence[PlannedTrial]
@@ -73,6 +109,13 @@ class Work:
     progress: ProgressSink
     spent_usd: float = 0.0
     done: int = 0
+    planned: int | None = None
+    steering: Steering | None = None
+    late: Sequence[PlannedTrial] = ()
+
+
+Runner = Callable[[Work], Awaitable[RunResult]]
+"""Runs work with an agent that was started."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +123,6 @@ class Executed:
     """How it ended, and what was noticed."""
 
     reason: StopReason
-    rounds: int
     warnings: tuple[str, ...]
 
 
@@ -102,25 +144,46 @@ def execute(
         The sink cannot keep a record.
     """
     result = run_locally(lambda: _run(execution, work, witness))
-    return Executed(reason=result.reason, rounds=result.rounds, warnings=_warnings(result))
+    warnings = (*_warnings(result), *execution.noted.lines())
+    return Executed(reason=result.reason, warnings=warnings)
 
 
 async def _run(
     execution: Execution, fetch: Callable[[], Work], witness: Witness | None
 ) -> RunResult:
+    async with started(execution, witness=witness) as run:
+        return await run(fetch())
+
+
+@asynccontextmanager
+async def started(execution: Execution, *, witness: Witness | None = None) -> AsyncIterator[Runner]:
+    """Start the agent and the graders, and read every fixture; yield what then runs work.
+
+    It may be called several times, one after another. Raises as ``execute``.
+    """
     spec, faults = execution.config.agent, execution.config.faults
     settings = _settings(execution)
-    agent = agent_of(spec, jobs=settings.jobs, faults=faults)
+    strictness = Strictness(
+        determinism=execution.determinism, is_replay=execution.is_replay, noted=execution.noted
+    )
+    agent = agent_of(spec, jobs=settings.jobs, faults=faults, strictness=strictness)
+    metered, redactors = Metered(agent), redactor_maker(execution.config, os.environ)
     own = OwnGraderWorkers(spec, jobs=min(settings.jobs, default_jobs(0, inline=False)))
     with WorldFactory(
-        Path(tempfile.gettempdir()), faults, always_workdir=spec.protocol != "python"
+        Path(tempfile.gettempdir()),
+        None if execution.is_replay else faults,
+        always_workdir=spec.protocol != "python",
+        recorder_of=execution.recorder_of,
+        source_of=execution.source_of,
+        redactor_of=redactors,
+        price_of=Pricing(execution.config.prices),
     ) as worlds:
         worlds.prepare(execution.suite.tasks)
-        async with _running(agent, own, _own_functions(execution.suite)):
-            work = fetch()
+
+        async def run(work: Work) -> RunResult:
             return await run_trials(
                 work.trials,
-                agent=agent if witness is None else witness.watching(agent),
+                agent=metered if witness is None else witness.watching(metered),
                 sandboxes=worlds,
                 graders=graders_of(
                     execution.suite.tasks, GraderPorts(call=own.call, initial=worlds.initial)
@@ -131,7 +194,17 @@ async def _run(
                 settings=settings,
                 spent_usd=work.spent_usd,
                 done=work.done,
+                planned=work.planned,
+                steering=work.steering,
+                late=work.late,
+                without_secrets=record_without(redactors),
             )
+
+        try:
+            async with _running(agent, own, _own_functions(execution.suite)):
+                yield run
+        except AgentSetupError as error:
+            raise error_without(error, redactors()) from error
 
 
 @asynccontextmanager

@@ -1,26 +1,32 @@
-"""``replay``: run one trial again with its seed, and see it happen."""
+"""``replay``: see one trial happen again, from its recording or live with its seed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+import msgspec
+
+from ci_gate.agents.strictness import Determinism, Noted
 from ci_gate.config import SuiteConfig
 from ci_gate.errors import UsageError, printable
 from ci_gate.gate.execution import Execution, Work, execute
 from ci_gate.gate.measure import RunInterrupted
 from ci_gate.gate.project import Project, Word, open_project
+from ci_gate.gate.replaying import Found, Playback, find_recording
 from ci_gate.gate.suites import configured_suite
+from ci_gate.gate.walking import Walk, WalkedPlayback, without_haste
 from ci_gate.gate.witness import Witness
 from ci_gate.model.run import StopReason
 from ci_gate.model.suite import PlannedTrial, Suite, Task
+from ci_gate.model.trace import TraceRecord
 from ci_gate.model.trial import Status, Step, Trajectory, TrialRecord
 from ci_gate.model.verdict import ExitCode
 from ci_gate.prng import derive_seed
+from ci_gate.sandbox.answering import Reconciliation
 
-__all__ = ["ReplayRequest", "Replayed", "replay"]
+__all__ = ["LastRecord", "ReplayRequest", "Replayed", "find_task", "replay"]
 
 _EXIT = {
     Status.PASSED: ExitCode.PASSED,
@@ -29,8 +35,7 @@ _EXIT = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReplayRequest:
+class ReplayRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What ``replay`` was asked; None is what the user did not say."""
 
     config_path: Path | None
@@ -39,10 +44,14 @@ class ReplayRequest:
     trial: int
     repeat: int
     environment: Mapping[str, str]
+    output: Path | None = None
+    artifact: Path | None = None
+    live: bool = False
+    walk: Walk | None = None
+    determinism: Determinism = "off"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Replayed:
+class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     """What happened.
 
     Attributes
@@ -52,20 +61,35 @@ class Replayed:
     trajectory : Trajectory or None
         None where the trial did not come to an agent.
     steps : tuple of Step
+    remarks : tuple of str
+        What is odd about the trial that was asked for.
+    recording : str or None
+        Path of the trace that it was played from; None: it was run live.
+    reconciliation : Reconciliation or None
+        How it followed its recording.
+    walked : tuple of TraceRecord or None
+        The calls that were made again, where the replay was stopped and the trial is not judged.
     """
 
     suite: str
     record: TrialRecord
     trajectory: Trajectory | None
     steps: tuple[Step, ...]
+    remarks: tuple[str, ...] = ()
+    recording: str | None = None
+    reconciliation: Reconciliation | None = None
+    walked: tuple[TraceRecord, ...] | None = None
 
     @property
     def exit_code(self) -> ExitCode:
         """Return the status of the process."""
+        if self.walked is not None and self.reconciliation is not None:
+            followed = self.reconciliation.is_consistent
+            return ExitCode.PASSED if followed else ExitCode.REGRESSED
         return _EXIT[self.record.status]
 
 
-class _LastRecord:
+class LastRecord:
     """Takes records as a journal does and keeps the last."""
 
     def __init__(self) -> None:
@@ -83,23 +107,30 @@ class _LastRecord:
 
 
 def replay(request: ReplayRequest) -> Replayed:
-    """Run the trial live, with the seed and the faults that ``check`` gives it.
+    """Play the trial from its recording where there is one; else run it live.
+
+    Live it has the seed and the faults that ``check`` gives it.
 
     Raises
     ------
     UsageError
-        No suite has the task.
+        No suite has the task, or an artifact does not have its recording.
+    FileFormatError
+        The recording was changed.
     AgentSetupError
         The agent cannot be started.
     """
     project = open_project(
         request.config_path,
-        output=None,
+        output=request.output,
         baseline_ref=None,
         word=Word.BASE,
         environment=request.environment,
     )
-    suite, task = _find(project, request)
+    suite, task = find_task(project, suite=request.suite, task=request.task)
+    if request.walk is not None and request.walk.goes_on is not None:
+        config, task = without_haste(project.config, task)
+        project = msgspec.structs.replace(project, config=config)
     planned = PlannedTrial(
         task=task,
         trial=request.trial,
@@ -107,13 +138,61 @@ def replay(request: ReplayRequest) -> Replayed:
         attempt=1,
         seed=derive_seed(task.base_seed, request.trial),
     )
-    return _executed(project, suite, planned)
+    playback = _playback(project, suite, planned, request)
+    return _executed(project, suite, planned, playback, request.determinism)
 
 
-def _executed(project: Project, suite: Suite, planned: PlannedTrial) -> Replayed:
-    witness, kept = Witness(), _LastRecord()
+def _playback(
+    project: Project, suite: Suite, planned: PlannedTrial, request: ReplayRequest
+) -> Playback | None:
+    found = _recording(project, suite, planned, request)
+    if found is None and request.walk is not None:
+        raise UsageError(
+            f"there is no recording of task {printable(request.task)!r}, trial {request.trial}, "
+            "to walk through",
+            where=printable(project.output),
+            hint="Leave --step, --until and --live out, or record it: `ci-gate run`.",
+        )
+    if found is None:
+        return None
+    if request.walk is not None:
+        return WalkedPlayback(found, project.config, request.environment, request.walk)
+    return Playback(found, project.config, request.environment)
+
+
+def _recording(
+    project: Project, suite: Suite, planned: PlannedTrial, request: ReplayRequest
+) -> Found | None:
+    # A command makes its calls by itself: there is nothing to answer them from.
+    if request.live or (project.config.agent.protocol != "python" and not request.artifact):
+        return None
+    return find_recording(
+        project.output,
+        artifact=request.artifact,
+        suite=suite.name,
+        config=project.config,
+        trial=planned,
+    )
+
+
+def _executed(
+    project: Project,
+    suite: Suite,
+    planned: PlannedTrial,
+    playback: Playback | None,
+    determinism: Determinism,
+) -> Replayed:
+    witness, kept, noted = Witness(playback), LastRecord(), Noted()
     result = execute(
-        Execution(config=project.config, suite=suite, jobs=1, retries=0),
+        Execution(
+            config=project.config,
+            suite=suite,
+            jobs=1,
+            retries=0,
+            source_of=None if playback is None else playback.source_of,
+            determinism=determinism,
+            noted=noted,
+        ),
         lambda: Work(trials=[planned], sink=kept, progress=kept),
         witness=witness,
     )
@@ -124,27 +203,56 @@ def _executed(project: Project, suite: Suite, planned: PlannedTrial) -> Replayed
         record=kept.record,
         trajectory=witness.trajectory,
         steps=tuple(witness.steps),
+        remarks=(*_beyond_plan(suite, planned), *_edited(playback, planned), *noted.lines()),
+        recording=None if playback is None else str(playback.path),
+        reconciliation=None if playback is None else playback.reconciled(),
+        walked=_walked(playback),
     )
 
 
-def _find(project: Project, request: ReplayRequest) -> tuple[Suite, Task]:
+def _walked(playback: Playback | None) -> tuple[TraceRecord, ...] | None:
+    if not isinstance(playback, WalkedPlayback) or not playback.is_stopped:
+        return None
+    return tuple(playback.walked)
+
+
+def _beyond_plan(suite: Suite, planned: PlannedTrial) -> list[str]:
+    trials = suite.trials_of(planned.task)
+    if planned.trial < trials:
+        return []
+    numbers = f"the task's are numbered 0 to {trials - 1}"
+    return [f"no run of the suite has trial {planned.trial}: {numbers}"]
+
+
+def _edited(playback: Playback | None, planned: PlannedTrial) -> list[str]:
+    return [] if playback is None else playback.differences_of_header(planned)
+
+
+def find_task(project: Project, *, suite: str | None, task: str) -> tuple[Suite, Task]:
+    """Return a task, and its suite with no other.
+
+    Raises
+    ------
+    UsageError
+        There is none of that id in the suite, or in any where none is named.
+    """
     known: list[str] = []
-    for config in project.suites(request.suite):
-        suite = _whole(project, config)
-        for task in suite.tasks:
-            if task.id == request.task:
+    for config in project.suites(suite):
+        whole = _whole(project, config)
+        for one in whole.tasks:
+            if one.id == task:
                 return Suite(
-                    name=suite.name,
-                    root_seed=suite.root_seed,
-                    trials=suite.trials,
-                    tasks=(task,),
-                    digest=suite.digest,
-                ), task
-        known += [task.id for task in suite.tasks]
-    near = get_close_matches(request.task, known, 1)
+                    name=whole.name,
+                    root_seed=whole.root_seed,
+                    trials=whole.trials,
+                    tasks=(one,),
+                    digest=whole.digest,
+                ), one
+        known += [one.id for one in whole.tasks]
+    near = get_close_matches(task, known, 1)
     hint = f"Did you mean {printable(near[0])!r}?" if near else f"It has {len(known)} tasks."
     raise UsageError(
-        f"there is no task {printable(request.task)!r}", where=printable(project.path), hint=hint
+        f"there is no task {printable(task)!r}", where=printable(project.path), hint=hint
     )
 
 

@@ -1,6 +1,7 @@
 """The world of each trial: a fresh copy of the task's fixture, and the calls that left the agent.
 
-Every world of a task must start in the same state, and the digest of what was copied proves it.
+Every call is recorded where a trace was asked for. Every world of a task must start in the same
+state, and the digest of what was copied proves it.
 Folders are named by a counter, never by anything a task or an agent says. Which faults happen is
 decided by ``chaos``; how the agent is run and judged is not known here.
 """
@@ -9,24 +10,31 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from ci_gate import codec
 from ci_gate.errors import ContaminatedWorldError, Problem, SuiteError, printable
 from ci_gate.model.agent import FaultPolicy
 from ci_gate.model.suite import PlannedTrial, Task
+from ci_gate.model.trace import TraceRef
 from ci_gate.model.trial import Step
+from ci_gate.model.usage import Spent
 from ci_gate.ports import Observation
+from ci_gate.redaction import Redactor
 from ci_gate.sandbox.chaos import ChaosInjector
 from ci_gate.sandbox.copying import copy_folder, remove_folder
 from ci_gate.sandbox.faults import ERROR_KINDS
 from ci_gate.sandbox.fixtures import WORK, Template, make_template
+from ci_gate.sandbox.metering import Meter, PriceOf
+from ci_gate.sandbox.recording import Call, Recorder
 from ci_gate.sandbox.scratch import Scratch, sweep
+from ci_gate.sandbox.states import ContentSource, restore
+from ci_gate.sandbox.values import plain_of
 
-__all__ = ["DEFAULT_NOW", "World", "WorldFactory"]
+__all__ = ["DEFAULT_NOW", "AnswerSource", "World", "WorldFactory"]
 
 DEFAULT_NOW: Final = "2026-01-01T09:00:00Z"
 _TOOL: Final = "tool"
@@ -35,6 +43,9 @@ _TOOL: Final = "tool"
 class _Known(NamedTuple):
     template: Template
     digest: str
+
+
+_Before = Mapping[str, Any] | None
 
 
 class WorldFactory:
@@ -50,6 +61,14 @@ class WorldFactory:
         Start of every trial's clock, ISO 8601 UTC.
     always_workdir : bool
         Give a trial without a fixture an empty working directory, for agents that expect one.
+    recorder_of : callable or None
+        Makes what records the calls of a trial; None: nothing is recorded.
+    source_of : callable or None
+        Makes what answers the calls of a trial in a replay; None: they are made.
+    redactor_of : callable
+        Makes what knows the secrets of a trial that is not recorded.
+    price_of : callable or None
+        Returns the cost of a call to a model; None: it is unknown.
     """
 
     def __init__(
@@ -59,12 +78,21 @@ class WorldFactory:
         *,
         now: str = DEFAULT_NOW,
         always_workdir: bool = False,
+        recorder_of: Callable[[PlannedTrial], Recorder] | None = None,
+        source_of: Callable[[PlannedTrial], AnswerSource] | None = None,
+        redactor_of: Callable[[], Redactor] = Redactor,
+        price_of: PriceOf | None = None,
     ) -> None:
         self._scratch = scratch
         self._faults = faults
         self._now = now
         self._always_workdir = always_workdir
+        self._recorder_of = recorder_of
+        self._source_of = source_of
+        self._redactor_of = redactor_of
+        self._price_of = price_of
         self._known: dict[str, _Known] = {}
+        self._before: dict[Path, _Before] = {}
         self._count = itertools.count()
         self._private: Scratch | None = None
 
@@ -110,9 +138,20 @@ class WorldFactory:
         injector = None
         if self._faults is not None:
             injector = ChaosInjector.of(self._faults, trial.seed, keep_audit=False)
+        recorder = None if self._recorder_of is None else self._recorder_of(trial)
+        source = None if self._source_of is None else self._source_of(trial)
         if known is None:
             workdir = self._new_folder() if self._always_workdir else None
-            return World(folder=workdir, workdir=workdir, now=self._now, injector=injector)
+            return World(
+                folder=workdir,
+                workdir=workdir,
+                now=self._now,
+                injector=injector,
+                recorder=recorder,
+                source=source,
+                redactor=self._redactor_of(),
+                meter=Meter(self._price_of),
+            )
         folder = self._copy(known, trial)
         workdir = _below(folder, known.template.work)
         if workdir is None and self._always_workdir:
@@ -120,8 +159,24 @@ class WorldFactory:
             workdir.mkdir(mode=0o700)
         database = _below(folder, known.template.database)
         return World(
-            folder=folder, workdir=workdir, database=database, now=self._now, injector=injector
+            folder=folder,
+            workdir=workdir,
+            database=database,
+            now=self._now,
+            injector=injector,
+            recorder=recorder,
+            source=source,
+            before=None if recorder is None else self._state_before(known, recorder),
+            redactor=self._redactor_of(),
+            meter=Meter(self._price_of),
         )
+
+    def _state_before(self, known: _Known, recorder: Recorder) -> _Before:
+        """Return the state that every trial of a fixture starts in, which is kept once."""
+        folder = known.template.folder
+        if folder not in self._before:
+            self._before[folder] = recorder.state_of(folder)
+        return self._before[folder]
 
     def initial(self, trial: PlannedTrial) -> Mapping[str, str | None]:
         """Return the places of the state in which the trial started, to be read only.
@@ -198,6 +253,13 @@ def _contaminated(trial: PlannedTrial, why: str) -> ContaminatedWorldError:
     )
 
 
+class AnswerSource(Protocol):
+    """Where the answers of a replay come from."""
+
+    def answer(self, lane: str, kind: str, name: str, arguments: Any) -> Observation | None:
+        """Return the answer of a call, None where it is to be made; raises ``ReplayDrifted``."""
+
+
 class World:
     """The world of one trial, behind ``ports.TrialSandbox``.
 
@@ -210,6 +272,20 @@ class World:
     now : str
         Start of the trial's clock.
     injector : ChaosInjector or None
+    recorder : Recorder or None
+        None: nothing is recorded.
+    source : AnswerSource or None
+        Answers the calls of a replay; None: they are made.
+    before : mapping or None
+        The recorded state that the world starts in; None: states are not recorded.
+    redactor : Redactor or None
+        Used where there is no recorder, whose own knows what the trial's calls told it.
+    meter : Meter or None
+
+    Attributes
+    ----------
+    redactor : Redactor
+        Takes secrets out of everything that is said about the trial.
     """
 
     def __init__(
@@ -220,13 +296,24 @@ class World:
         now: str,
         injector: ChaosInjector | None,
         database: Path | None = None,
+        recorder: Recorder | None = None,
+        source: AnswerSource | None = None,
+        before: _Before = None,
+        redactor: Redactor | None = None,
+        meter: Meter | None = None,
     ) -> None:
+        self.redactor = recorder.redactor if recorder is not None else redactor or Redactor()
+        self._meter = meter or Meter()
         self._folder = folder
         self._workdir = workdir
         self._database = database
         self._now = now
         self._injector = injector
         self._steps: list[Step] = []
+        self._recorder = recorder
+        self._source = source
+        self._before = before
+        self._has_state = before is not None
 
     @property
     def workdir(self) -> Path | None:
@@ -249,7 +336,16 @@ class World:
         return self._steps
 
     def observe(
-        self, kind: str, name: str, arguments: Any, output: Any, *, is_error: bool, turn: int | None
+        self,
+        kind: str,
+        name: str,
+        arguments: Any,
+        output: Any,
+        *,
+        is_error: bool,
+        turn: int | None,
+        lane: str = "main",
+        duration_ms: float | None = None,
     ) -> Observation:
         """Record a call that was executed and return what the agent sees, faults applied.
 
@@ -259,34 +355,185 @@ class World:
             Only calls of kind ``tool`` meet faults.
         name : str
         arguments, output : Any
-            JSON.
+            JSON, in which other values are tagged (``values``).
         is_error : bool
             The call failed by itself.
         turn : int or None
+        lane : str
+        duration_ms : float or None
+            Real time that it took.
         """
         seen = None
         if kind == _TOOL and self._injector is not None:
-            seen = _faulted(self._injector, name, output, is_error=is_error)
+            seen = _faulted(self._injector, name, plain_of(output), is_error=is_error)
         if seen is None:
             seen = Observation(output=output, is_error=is_error)
-        self._steps.append(
-            Step(
+        spent = self._meter.measure(kind, name, output)
+        call = Call(
+            kind=kind,
+            name=name,
+            arguments=arguments,
+            output=seen.output,
+            lane=lane,
+            is_error=seen.is_error,
+            fault=seen.fault,
+            unfaulted=None if seen.fault is None else output,
+            turn=turn,
+            tokens=spent.tokens,
+            cost_usd=spent.cost_usd,
+            duration_ms=duration_ms,
+        )
+        self._take(call)
+        return seen
+
+    @property
+    def answers(self) -> bool:
+        """Whether calls are answered here and made by nobody."""
+        return self._source is not None
+
+    def answer(
+        self, lane: str, kind: str, name: str, arguments: Any, *, turn: int | None = None
+    ) -> Observation | None:
+        """Return the answer of a call that is not made; None where it is to be made.
+
+        Raises
+        ------
+        ReplayDrifted
+            The recording has no such call here.
+        """
+        assert self._source is not None
+        seen = self._source.answer(lane, kind, name, arguments)
+        if seen is None:
+            return None
+        recorded = Spent(seen.tokens, seen.cost_usd)
+        is_known = recorded != Spent(None, None)
+        spent = (
+            self._meter.take(kind, recorded)
+            if is_known
+            else self._meter.measure(kind, name, seen.output)
+        )
+        self._take(
+            Call(
                 kind=kind,
                 name=name,
-                input=arguments,
+                arguments=arguments,
                 output=seen.output,
+                lane=lane,
                 is_error=seen.is_error,
                 fault=seen.fault,
                 turn=turn,
+                tokens=spent.tokens,
+                cost_usd=spent.cost_usd,
             )
         )
         return seen
 
+    def spent(self, reported: Sequence[Step]) -> Spent:
+        """Return what the trial's calls to models took together.
+
+        Parameters
+        ----------
+        reported : sequence of Step
+            The calls that the agent says it made; they count where none was seen.
+        """
+        return self._meter.spent if self._steps else self._meter.measured(reported)
+
+    def _take(self, call: Call) -> None:
+        self._steps.append(_step_of(call))
+        if self._recorder is not None:
+            self._begin(self._recorder)
+            self._recorder.record(call)
+
+    def _begin(self, recorder: Recorder) -> None:
+        """Put the state before the trial in front of its first call."""
+        before, self._before = self._before, None
+        if before is not None:
+            recorder.record_state("before", before)
+
+    def finish(self, reported: Sequence[Step]) -> TraceRef | None:
+        """End the trial's trace and say where it is; None where nothing was recorded.
+
+        Parameters
+        ----------
+        reported : sequence of Step
+            The calls that the agent says it made; recorded where none was seen.
+
+        Raises
+        ------
+        GateError
+            The trace cannot be kept.
+        """
+        recorder, self._recorder = self._recorder, None
+        if recorder is None:
+            return None
+        self._begin(recorder)
+        if not self._steps:
+            for step in reported:
+                recorder.record(
+                    _call_of(step, self._meter.measure(step.kind, step.name, step.output))
+                )
+        self._record_end(recorder)
+        return recorder.finish()
+
+    def _record_end(self, recorder: Recorder) -> None:
+        if self._has_state and self._folder is not None:
+            after = recorder.state_of(self._folder)
+            if after is not None:
+                recorder.record_state("after", after)
+
+    def replace(self, state: Mapping[str, Any], source: ContentSource) -> None:
+        """Put a recorded state in the place of what the world holds.
+
+        Raises
+        ------
+        StateError
+            It is not whole, or not a state.
+        GateError
+            A content is missing or was changed.
+        """
+        if self._folder is None:
+            return
+        for entry in self._folder.iterdir():
+            if entry.is_dir() and not entry.is_symlink():
+                remove_folder(entry)
+            else:
+                entry.unlink()
+        restore(state, self._folder, source)
+
     def close(self) -> None:
         """Remove the world; safe to call twice."""
+        recorder, self._recorder = self._recorder, None
+        if recorder is not None:
+            recorder.discard()
         folder, self._folder = self._folder, None
         if folder is not None:
             remove_folder(folder)
+
+
+def _step_of(call: Call) -> Step:
+    return Step(
+        kind=call.kind,
+        name=call.name,
+        input=plain_of(call.arguments),
+        output=plain_of(call.output),
+        is_error=call.is_error,
+        fault=call.fault,
+        turn=call.turn,
+    )
+
+
+def _call_of(step: Step, spent: Spent) -> Call:
+    return Call(
+        kind=step.kind,
+        name=step.name,
+        arguments=step.input,
+        output=step.output,
+        is_error=step.is_error,
+        fault=step.fault,
+        turn=step.turn,
+        tokens=spent.tokens,
+        cost_usd=spent.cost_usd,
+    )
 
 
 def _faulted(

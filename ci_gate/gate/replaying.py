@@ -1,0 +1,173 @@
+"""A trial played from its recording: nothing is called, and it ends in the recorded world."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ci_gate.config import Config
+from ci_gate.errors import UsageError, printable
+from ci_gate.gate.recording import redactor_maker, traces_folder
+from ci_gate.model.breaches import is_breach
+from ci_gate.model.suite import PlannedTrial
+from ci_gate.model.trace import Trace
+from ci_gate.model.trial import Status, Trajectory
+from ci_gate.ports import TrialErrored, TrialRunner, TrialSandbox
+from ci_gate.sandbox.answering import Reconciliation, StrictSource
+from ci_gate.sandbox.ignoring import Ignored
+from ci_gate.sandbox.states import StateError
+from ci_gate.sandbox.world import AnswerSource, World
+from ci_gate.store.contents import Contents
+from ci_gate.store.paths import trace_file
+from ci_gate.store.traces import read_trace
+
+__all__ = ["Found", "Playback", "find_recording", "strict_source"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """Where a trace is, and the folder of all traces that it belongs to."""
+
+    path: Path
+    traces: Path
+
+
+def find_recording(
+    results: Path, *, artifact: Path | None, suite: str, config: Config, trial: PlannedTrial
+) -> Found | None:
+    """Return the recording of a trial, or None where there is none.
+
+    Parameters
+    ----------
+    results : Path
+        Folder of results of this project.
+    artifact : Path or None
+        A downloaded one to look in instead.
+    suite : str
+    config : Config
+    trial : PlannedTrial
+
+    Raises
+    ------
+    UsageError
+        An artifact was named, and the recording is not in it.
+    """
+    places = [results] if artifact is None else [artifact, artifact / results.name]
+    for place in places:
+        traces = traces_folder(place, suite, config)
+        path = trace_file(traces, trial.task.id, trial.trial, trial.repeat)
+        if path.is_file():
+            return Found(path=path, traces=traces)
+    if artifact is None:
+        return None
+    raise UsageError(
+        f"has no recording of task {printable(trial.task.id)!r}, trial {trial.trial}",
+        where=printable(artifact),
+        hint="Name the folder that holds `traces`, as `check` wrote it.",
+    )
+
+
+class Playback:
+    """One recording, played to an agent.
+
+    Parameters
+    ----------
+    found : Found
+    config : Config
+    environment : mapping of str to str
+        Whose secrets the recording does not have, so that calls are found without them.
+
+    Attributes
+    ----------
+    path : Path
+        Of the trace.
+    trace : Trace
+
+    Raises
+    ------
+    FileFormatError
+        The trace is none, or was changed.
+    """
+
+    def __init__(self, found: Found, config: Config, environment: Mapping[str, str]) -> None:
+        self.path = found.path
+        self.trace: Trace = read_trace(found.path)
+        self._contents = Contents(found.traces)
+        self._source = strict_source(self.trace, config, environment)
+
+    def source_of(self, trial: PlannedTrial) -> AnswerSource:
+        """Return what answers the calls of the trial."""
+        return self._source
+
+    def reconciled(self) -> Reconciliation:
+        """Say how the replay followed the recording, after it has ended."""
+        return self._source.reconciled()
+
+    def differences_of_header(self, trial: PlannedTrial) -> list[str]:
+        """Say in what the recording was made otherwise than the trial would be now."""
+        header, found = self.trace.header, []
+        if header.task_digest is not None and header.task_digest != trial.task.digest:
+            found.append("The task was edited since it was recorded.")
+        return found
+
+    def playing(self, agent: TrialRunner) -> TrialRunner:
+        """Return the agent with the recorded end of the world behind it."""
+        return _Played(agent, self)
+
+    def end_world(self, world: World) -> None:
+        """Put the recorded state after the trial into its world.
+
+        Raises
+        ------
+        TrialErrored
+            The recording does not have all of it.
+        """
+        after = [r.output for r in self.trace.records if (r.kind, r.name) == ("state", "after")]
+        try:
+            for state in after:
+                world.replace(_as_mapping(state), self._contents)
+        except StateError as error:
+            raise TrialErrored(f"replay: {error}") from error
+
+
+def strict_source(trace: Trace, config: Config, environment: Mapping[str, str]) -> StrictSource:
+    """Return what answers the calls of a trial from its trace, in the recorded order.
+
+    The secrets of the environment are taken out of what is asked, as they were of the recording.
+    """
+    return StrictSource(
+        trace.records,
+        ignored=Ignored(config.trace.ignore),
+        redactor=redactor_maker(config, environment)(),
+    )
+
+
+def _as_mapping(state: Any) -> Mapping[str, Any]:
+    if not isinstance(state, dict):
+        raise StateError("this is no recorded state")
+    return state
+
+
+class _Played:
+    """An agent whose calls are answered; where it drifted, its trial failed."""
+
+    def __init__(self, agent: TrialRunner, playback: Playback) -> None:
+        self._agent = agent
+        self._playback = playback
+
+    async def run(self, trial: PlannedTrial, sandbox: TrialSandbox) -> Trajectory:
+        trajectory = await self._agent.run(trial, sandbox)
+        reconciled = self._playback.reconciled()
+        if is_breach(trajectory.reason):  # which explains why the rest of the recording is left
+            return trajectory
+        if not reconciled.is_consistent:
+            return msgspec.structs.replace(
+                trajectory, status=Status.FAILED, reason=str(reconciled.drifts[0])
+            )
+        assert isinstance(sandbox, World)
+        self._playback.end_world(sandbox)
+        return trajectory

@@ -1,0 +1,144 @@
+"""Answers an agent's calls in a replay, and keeps account of how it followed its recording.
+
+A call is looked for by what it is, redacted as the recording was; the world of the trial makes
+nothing and asks nobody. Which recording it is, and what the trial is worth, is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from ci_gate.model.trace import TraceRecord
+from ci_gate.ports import Observation
+from ci_gate.redaction import Redactor
+from ci_gate.sandbox.cassette import Asked, Cassette, Drift, Library
+from ci_gate.sandbox.chaos import ChaosInjector
+from ci_gate.sandbox.faults import DELAY_S, ERROR_KINDS
+from ci_gate.sandbox.ignoring import Ignored
+from ci_gate.sandbox.recording import STATE, input_digest
+from ci_gate.sandbox.values import plain_of
+
+__all__ = ["Reconciliation", "SandboxedSource", "StrictSource"]
+
+
+class Reconciliation(msgspec.Struct, frozen=True, kw_only=True):
+    """How a replay followed its recording.
+
+    Parameters
+    ----------
+    recorded, replayed : int
+        Calls of the recording, and those that were made again as recorded.
+    drifts : tuple of Drift
+        The first call that differed, or every recorded one that was not made.
+    """
+
+    recorded: int
+    replayed: int
+    drifts: tuple[Drift, ...]
+
+    @property
+    def is_consistent(self) -> bool:
+        """Return whether every recorded call was made again and no other."""
+        return not self.drifts
+
+
+class StrictSource:
+    """Answers from one recording in its order, to the byte.
+
+    Parameters
+    ----------
+    records : sequence of TraceRecord
+        Of the trace; states of the world are no calls.
+    ignored : Ignored
+    redactor : Redactor
+    """
+
+    def __init__(
+        self, records: Sequence[TraceRecord], *, ignored: Ignored, redactor: Redactor
+    ) -> None:
+        calls = [record for record in records if record.kind != STATE]
+        self._cassette = Cassette(calls)
+        self._ignored = ignored
+        self._redactor = redactor
+        self._recorded = len(calls)
+        self._replayed = 0
+
+    def answer(self, lane: str, kind: str, name: str, arguments: Any) -> Observation:
+        """Return what the agent was given when it made this call.
+
+        Raises
+        ------
+        DriftError
+            The recording has another call here, or none.
+        """
+        asked = _asked(lane, kind, name, arguments, self._redactor, self._ignored)
+        record = self._cassette.answer(asked)
+        self._replayed += 1
+        return Observation(
+            output=record.output,
+            is_error=record.is_error,
+            fault=record.fault,
+            delay_s=DELAY_S.get(record.fault, 0.0) if record.fault else 0.0,
+            tokens=record.tokens,
+            cost_usd=record.cost_usd,
+        )
+
+    def reconciled(self) -> Reconciliation:
+        """Say how the replay followed its recording, after it has ended."""
+        drift = self._cassette.drift
+        drifts = (drift,) if drift is not None else tuple(self._cassette.unconsumed())
+        return Reconciliation(recorded=self._recorded, replayed=self._replayed, drifts=drifts)
+
+
+class SandboxedSource:
+    """Answers by what is asked, with faults injected on top; the unknown is an error to the agent.
+
+    Parameters
+    ----------
+    records : sequence of TraceRecord
+        Of one or several recordings.
+    ignored : Ignored
+    redactor : Redactor
+    injector : ChaosInjector or None
+    """
+
+    def __init__(
+        self,
+        records: Sequence[TraceRecord],
+        *,
+        ignored: Ignored,
+        redactor: Redactor,
+        injector: ChaosInjector | None,
+    ) -> None:
+        self._library = Library([record for record in records if record.kind != STATE])
+        self._ignored = ignored
+        self._redactor = redactor
+        self._injector = injector
+
+    def answer(self, lane: str, kind: str, name: str, arguments: Any) -> Observation:
+        """Return the recorded answer to this call, or a fault, or that there is none."""
+        asked = _asked(lane, kind, name, arguments, self._redactor, self._ignored)
+        output, is_error = self._library.answer(asked)
+        if kind == "tool" and self._injector is not None:
+            plain = plain_of(output)
+            text = plain if isinstance(plain, str) else msgspec.json.encode(plain).decode()
+            result = self._injector.intercept(name, text)
+            if result.fault is not None:
+                return Observation(
+                    output=result.observation,
+                    is_error=is_error or result.fault in ERROR_KINDS,
+                    fault=result.fault,
+                    delay_s=result.delay_s,
+                )
+        return Observation(output=output, is_error=is_error)
+
+
+def _asked(
+    lane: str, kind: str, name: str, arguments: Any, redactor: Redactor, ignored: Ignored
+) -> Asked:
+    redacted = redactor.value(arguments)
+    digest = input_digest(redacted, ignored)
+    return Asked(lane, kind, redactor.name(name), digest, redacted)

@@ -1,0 +1,208 @@
+"""Turns the calls of one trial into the records of its trace.
+
+Decides what of a call is written: without secrets, with an input digest that leaves out what does
+not count, chained to the call before. Where the records go is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from ci_gate.codec import canonical_of_json, digest_bytes
+from ci_gate.errors import GateError
+from ci_gate.model.trace import Determinism, TraceRecord, TraceRef
+from ci_gate.model.trace_chain import sealed
+from ci_gate.model.trace_meta import STATE
+from ci_gate.redaction import Redactor
+from ci_gate.sandbox.ignoring import Ignored
+from ci_gate.sandbox.states import ContentSink, capture
+
+__all__ = ["STATE", "Call", "Recorder", "TraceSink", "determinism_of", "input_digest"]
+
+_CLASSES: Final = {
+    "kv": Determinism.DETERMINISTIC,
+    "clock": Determinism.DETERMINISTIC,
+    "rng": Determinism.STOCHASTIC,
+}
+
+
+class TraceSink(Protocol):
+    """Where the records of one trace go."""
+
+    @property
+    def place(self) -> str:
+        """Where the trace will be, relative to the folder of results."""
+
+    @property
+    def head(self) -> str:
+        """Digest of the last line."""
+
+    @property
+    def calls(self) -> int:
+        """Records so far."""
+
+    def append(self, record: TraceRecord) -> None:
+        """Keep a sealed record; raises GateError where that is impossible."""
+
+    def finish(self) -> str:
+        """End the trace and return the digest of its last line; raises GateError."""
+
+    def discard(self) -> None:
+        """Leave nothing behind; safe to call twice and after ``finish``."""
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """One call as it happened, secrets and all.
+
+    Parameters
+    ----------
+    kind, name : str
+    arguments, output : Any
+        JSON; ``output`` is what the agent was given.
+    lane : str
+    is_error : bool
+    fault : str or None
+        Kind of the injected fault.
+    unfaulted : Any
+        What the call itself gave, where a fault hid it.
+    turn, tokens : int or None
+    cost_usd, duration_ms : float or None
+    """
+
+    kind: str
+    name: str
+    arguments: Any
+    output: Any
+    lane: str = "main"
+    is_error: bool = False
+    fault: str | None = None
+    unfaulted: Any = None
+    turn: int | None = None
+    tokens: int | None = None
+    cost_usd: float | None = None
+    duration_ms: float | None = None
+
+
+def determinism_of(kind: str) -> Determinism:
+    """Return where the answers of a kind of call come from."""
+    return _CLASSES.get(kind, Determinism.IO_BOUND)
+
+
+def input_digest(arguments: Any, ignored: Ignored) -> str:
+    """Return the digest of an input, redacted, without what does not count.
+
+    Raises
+    ------
+    ValueError
+        It holds what JSON does not have.
+    """
+    counted = ignored.without(arguments) if ignored else arguments
+    return digest_bytes(canonical_of_json(counted))
+
+
+class Recorder:
+    """Records the calls of one trial.
+
+    Parameters
+    ----------
+    begin : callable
+        Begins the trace; called at the first call, because a trial without calls has none.
+    redactor : Redactor
+        Of this trial: what it learns in one call it takes out of later ones.
+    ignored : Ignored
+    contents : ContentSink or None
+        Where the contents of worlds go; None: their states are not recorded.
+
+    Attributes
+    ----------
+    redactor : Redactor
+
+    Notes
+    -----
+    A record that cannot be kept does not disturb the agent: ``finish`` raises what went wrong.
+    """
+
+    def __init__(
+        self,
+        begin: Callable[[], TraceSink],
+        *,
+        redactor: Redactor,
+        ignored: Ignored,
+        contents: ContentSink | None = None,
+    ) -> None:
+        self._begin = begin
+        self._sink: TraceSink | None = None
+        self.redactor = redactor
+        self._ignored = ignored
+        self._contents = contents
+        self._error: GateError | None = None
+
+    def state_of(self, folder: Path) -> Mapping[str, Any] | None:
+        """Keep what is in the folder of a world; None where that is not asked for, or impossible.
+
+        What goes wrong is told by ``finish``.
+        """
+        if self._contents is None or self._error is not None:
+            return None
+        try:
+            return capture(folder, self._contents, self.redactor)
+        except GateError as error:
+            self._error = error
+            return None
+
+    def record_state(self, name: str, state: Mapping[str, Any]) -> None:
+        """Write a state of the world, ``before`` or ``after`` the trial."""
+        self.record(Call(kind=STATE, name=name, arguments=None, output=state))
+
+    def record(self, call: Call) -> None:
+        """Write a call that has ended."""
+        if self._error is not None:
+            return
+        try:
+            if self._sink is None:
+                self._sink = self._begin()
+            self._sink.append(sealed(self._record(call, self._sink.calls), self._sink.head))
+        except GateError as error:
+            self._error = error
+
+    def _record(self, call: Call, order: int) -> TraceRecord:
+        arguments = self.redactor.value(call.arguments)
+        return TraceRecord(
+            order=order,
+            lane=call.lane,
+            kind=call.kind,
+            name=self.redactor.name(call.name),
+            input_digest=input_digest(arguments, self._ignored),
+            input=arguments,
+            output=self.redactor.value(call.output),
+            is_error=call.is_error,
+            fault=call.fault,
+            unfaulted=self.redactor.value(call.unfaulted),
+            determinism=determinism_of(call.kind),
+            turn=call.turn,
+            tokens=call.tokens,
+            cost_usd=call.cost_usd,
+            duration_ms=call.duration_ms,
+        )
+
+    def finish(self) -> TraceRef | None:
+        """End the trace and say where it is; None where nothing was recorded.
+
+        Raises
+        ------
+        GateError
+            A record or the end could not be kept; nothing is left of the trace then.
+        """
+        if self._error is not None:
+            self.discard()
+            raise self._error
+        return None if self._sink is None else TraceRef(self._sink.place, self._sink.finish())
+
+    def discard(self) -> None:
+        """Leave nothing of the trace; safe to call twice and after ``finish``."""
+        if self._sink is not None:
+            self._sink.discard()

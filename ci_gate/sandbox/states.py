@@ -1,0 +1,142 @@
+"""The world of a trial as two ``state`` records of its trace: before and after.
+
+A record names every file with its size and digest; the contents are kept apart, each once. What is
+a secret, too large or no file is said to be withheld, and such a state cannot be restored. Where
+contents are kept is not known here.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, Protocol
+
+from ci_gate.redaction import Redactor
+
+__all__ = ["ContentSink", "ContentSource", "StateError", "capture", "restore"]
+
+_MOST_FILES: Final = 2000
+_MOST_BYTES: Final = 64 * 2**20
+_NO_FOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
+_NO_WAIT: Final = getattr(os, "O_NONBLOCK", 0)
+
+
+class StateError(Exception):
+    """A state that cannot be restored; the text says why."""
+
+
+class ContentSink(Protocol):
+    """Where contents of files are kept."""
+
+    def put(self, content: bytes) -> str:
+        """Keep the content once and return its digest; raises GateError."""
+
+
+class ContentSource(Protocol):
+    """Where contents of files come from."""
+
+    def get(self, digest: str) -> bytes:
+        """Return the content; raises GateError where it is missing or was changed."""
+
+
+def capture(folder: Path, sink: ContentSink, redactor: Redactor) -> Mapping[str, Any]:
+    """Keep everything in a folder and return what a ``state`` record says of it.
+
+    Parameters
+    ----------
+    folder : Path
+        Of a trial's world; whatever is in it may be hostile.
+    sink : ContentSink
+    redactor : Redactor
+        A text is kept without secrets; anything else that holds one is withheld.
+
+    Returns
+    -------
+    mapping
+        ``files``: by relative path with forward slashes ``{"digest", "bytes"}`` or ``{"withheld"}``
+        with the reason. ``folders``: those without files. ``withheld``: the reason why it is not
+        whole, absent where it is.
+    """
+    files: dict[str, Any] = {}
+    folders: list[str] = []
+    room = _MOST_BYTES
+    for name, path in _entries(folder):
+        if path is None:
+            folders.append(name)
+            continue
+        if len(files) == _MOST_FILES:
+            return {"files": files, "folders": folders, "withheld": f"over {_MOST_FILES} files"}
+        files[name] = _kept(path, room, sink, redactor)
+        room -= files[name].get("bytes", 0)
+    state: dict[str, Any] = {"files": files, "folders": folders}
+    reasons = sorted({entry["withheld"] for entry in files.values() if "withheld" in entry})
+    return {**state, "withheld": ", ".join(reasons)} if reasons else state
+
+
+def _entries(folder: Path) -> Iterator[tuple[str, Path | None]]:
+    """Yield what is in a folder in sorted order; None as path of a folder without entries."""
+    stack = [folder]
+    while stack:
+        current = stack.pop()
+        entries = sorted(current.iterdir())
+        if not entries and current != folder:
+            yield current.relative_to(folder).as_posix(), None
+        for entry in entries:
+            if entry.is_dir() and not entry.is_symlink():
+                stack.append(entry)
+            else:
+                yield entry.relative_to(folder).as_posix(), entry
+
+
+def _kept(path: Path, room: int, sink: ContentSink, redactor: Redactor) -> dict[str, Any]:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | _NO_FOLLOW | _NO_WAIT)
+    except OSError:
+        return {"withheld": "no regular file"}
+    with os.fdopen(descriptor, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            return {"withheld": "no regular file"}
+        content = stream.read(room + 1)
+    if len(content) > room:
+        return {"withheld": f"over {_MOST_BYTES} bytes"}
+    shown = redactor.content(content)
+    if shown is None:
+        return {"withheld": "holds a secret"}
+    return {"digest": sink.put(shown), "bytes": len(shown)}
+
+
+def restore(state: Mapping[str, Any], folder: Path, source: ContentSource) -> None:
+    """Fill an empty folder with a captured state.
+
+    Parameters
+    ----------
+    state : mapping
+        As ``capture`` returned it; it comes from a file and may be hostile.
+    folder : Path
+    source : ContentSource
+
+    Raises
+    ------
+    StateError
+        It is not whole, or not a state.
+    """
+    if state.get("withheld"):
+        raise StateError(f"the recorded state is not whole: {state['withheld']}")
+    try:
+        for name in state["folders"]:
+            _inside(folder, name).mkdir(parents=True, exist_ok=True)
+        for name, entry in sorted(state["files"].items()):
+            path = _inside(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(source.get(entry["digest"]))
+    except (KeyError, TypeError, AttributeError, OSError) as error:
+        raise StateError(f"this is no recorded state: {error}") from error
+
+
+def _inside(folder: Path, name: str) -> Path:
+    parts = PurePosixPath(name).parts
+    if not parts or name.startswith("/") or "\\" in name or ".." in parts or "\0" in name:
+        raise StateError(f"{name!r} leads out of the world's folder")
+    return folder.joinpath(*parts)

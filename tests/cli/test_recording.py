@@ -1,0 +1,454 @@
+"""Trials are recorded as they run, and played again from the recording, with nothing called."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import sys
+import zlib
+
+import pytest
+
+from tests.cli.conftest import Place
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="running agents needs POSIX")
+
+SECRET = "zebra-4711-secret"
+CONFIG = """\
+[[suite]]
+name = "desk"
+tasks = ["evals/*.toml"]
+seed = 7
+trials = 2
+
+[agent]
+python = "desk:run"
+
+[gate]
+metrics = ["pass^1"]
+"""
+TASK = """\
+[[task]]
+id = "refund/1"
+instruction = "Refund it."
+fixture = "world.sql"
+
+[[task.graders]]
+type = "sql"
+query = "SELECT cents FROM refund"
+equals = [[1200]]
+"""
+WORLD = "CREATE TABLE refund (cents INTEGER);\n"
+AGENT = """\
+import os
+from pathlib import Path
+
+CENTS = 1200
+
+
+def run(task, env):
+    log = Path(os.environ["CALLS"])
+
+    @env.tools.add
+    def look_up(order):
+        log.write_text(log.read_text() + "look_up\\n")
+        return {"row": (order, b"\\xff"), "key": os.environ["DESK_API_KEY"]}
+
+    @env.tools.add
+    def refund(cents):
+        log.write_text(log.read_text() + "refund\\n")
+        with env.world.connect() as connection:
+            connection.execute("INSERT INTO refund VALUES (?)", (cents,))
+        return "done"
+
+    found = env.tools.call("look_up", order=7)
+    assert found["row"] == (7, b"\\xff"), found
+    thought = env.call("llm", "model-1", think, prompt="refund?")
+    env.kv.set("said", thought["text"])
+    env.tools.call("refund", cents=CENTS)
+    return {"answer": env.kv.get("said"), "turns": 1}
+
+
+def think(prompt):
+    return {"text": "yes", "usage": {"input_tokens": 10, "output_tokens": 2}}
+"""
+
+
+@pytest.fixture
+def desk(place):
+    """A project whose agent calls tools, a model and a store, and keeps count of real calls."""
+    return _set_up(place)
+
+
+def _set_up(place):
+    (place.path / "evals").mkdir()
+    (place.path / "ci-gate.toml").write_text(CONFIG)
+    (place.path / "evals" / "refund.toml").write_text(TASK)
+    (place.path / "evals" / "world.sql").write_text(WORLD)
+    (place.path / "desk.py").write_text(AGENT)
+    (place.path.parent / "calls").write_text("")
+    return place
+
+
+def gate(desk, *arguments):
+    """Run ci-gate with the agent's variables."""
+    variables = {"CALLS": str(desk.path.parent / "calls"), "DESK_API_KEY": SECRET}
+    return desk.gate(*arguments, **variables)
+
+
+def calls(desk):
+    """Return how many calls were made for real."""
+    return len((desk.path.parent / "calls").read_text().splitlines())
+
+
+def traces(desk):
+    """Return the trace files by name."""
+    folder = desk.path / ".ci-gate" / "traces"
+    return {path.name: path for path in sorted(folder.glob("refund-1-*/*.jsonl"))}
+
+
+@pytest.fixture(scope="module")
+def _recorded_once(tmp_path_factory):
+    place = Place(tmp_path_factory.mktemp("recorded") / "place")
+    place.path.mkdir()
+    ended = gate(_set_up(place), "run", "--quiet")
+    assert ended.status == 0, ended.err
+    return place.path
+
+
+@pytest.fixture
+def recorded(place, _recorded_once):
+    """The project after a run, a copy of its own."""
+    shutil.copytree(_recorded_once, place.path, dirs_exist_ok=True)
+    shutil.copy(_recorded_once.parent / "calls", place.path.parent)
+    return place
+
+
+def test_every_call_of_a_trial_is_in_its_trace(recorded):
+    """With the world before and after; the run file has place and digest of each."""
+    lines = [json.loads(line) for line in traces(recorded)["1.jsonl"].read_text().splitlines()]
+    run = (recorded.path / ".ci-gate" / "desk.run.jsonl").read_text().splitlines()
+    record = next(r for r in map(json.loads, run) if r.get("trial") == 1)
+
+    assert [(line["kind"], line["name"]) for line in lines[1:-1]] == [
+        ("state", "before"),
+        ("tool", "look_up"),
+        ("llm", "model-1"),
+        ("kv", "set"),
+        ("tool", "refund"),
+        ("kv", "get"),
+        ("state", "after"),
+    ]
+    assert lines[3]["tokens"] == 12
+    assert record["trace"].startswith("traces/refund-1-")
+    assert record["trace_digest"] == lines[-1]["head"]
+
+
+def test_the_recorded_traces_are_whole(recorded):
+    """As ``trace verify`` sees it."""
+    ended = recorded.gate("trace", "verify", *map(str, traces(recorded).values()))
+
+    assert ended.status == 0
+    assert ended.out.count("7 calls") == 2
+
+
+def test_two_runs_of_the_same_agent_leave_the_same_digests(recorded):
+    """Durations are outside of them."""
+    path = recorded.path / ".ci-gate" / "desk.run.jsonl"
+    first = json.loads(path.read_text().splitlines()[-1])["digest"]
+
+    assert gate(recorded, "run", "--quiet", "--fresh", "--jobs", "2").status == 0
+    assert json.loads(path.read_text().splitlines()[-1])["digest"] == first
+
+
+def test_a_trial_is_played_from_its_recording_and_nothing_is_called(recorded):
+    """Tuples and bytes come back as they were, and the grader sees the recorded world."""
+    before = calls(recorded)
+
+    ended = gate(recorded, "replay", "refund/1", "--trial", "1")
+
+    assert ended.status == 0, ended.out + ended.err
+    assert "5 of 5 recorded calls, consistent" in ended.out
+    assert "answer: yes" in ended.out
+    assert calls(recorded) == before
+
+
+def test_live_makes_every_call(recorded):
+    """Though there is a recording."""
+    before = calls(recorded)
+
+    ended = gate(recorded, "replay", "refund/1", "--live")
+
+    assert ended.status == 0
+    assert "run live" in ended.out
+    assert calls(recorded) == before + 2
+
+
+def test_a_replay_needs_no_credentials(recorded):
+    """The recording does not have them either."""
+    recorded.replace("desk.py", '"key": os.environ["DESK_API_KEY"]', '"key": 1')
+
+    ended = recorded.gate("replay", "refund/1", CALLS=str(recorded.path.parent / "calls"))
+
+    assert ended.status == 0, ended.out + ended.err
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "drift"),
+    [
+        ("CENTS = 1200", "CENTS = 1", "drift at call 4: tool refund has another input"),
+        ('call("look_up", order=7)', 'call("look_up", order=8)', "drift at call 1"),
+        (
+            'env.tools.call("refund", cents=CENTS)',
+            "pass",
+            "drift at call 4: recorded tool refund, came kv get",
+        ),
+        (
+            '    env.tools.call("refund", cents=CENTS)\n    return {"answer": env.kv.get("said")',
+            '    return {"answer": "yes"',
+            "drift at call 4: tool refund was recorded and is not made now",
+        ),
+        (
+            'return {"answer"',
+            'env.kv.keys()\n    return {"answer"',
+            "drift at call 5: recorded kv get, came kv keys",
+        ),
+    ],
+    ids=["input", "first", "other", "lost", "more"],
+)
+def test_an_agent_that_leaves_the_recording_is_told_where(recorded, before, after, drift):
+    """Another input, another call, one that is no longer made, one more."""
+    recorded.replace("desk.py", before, after)
+
+    ended = gate(recorded, "replay", "refund/1")
+
+    assert ended.status == 1
+    assert drift in ended.out
+    assert "not consistent" in ended.out
+
+
+def test_an_agent_that_swallows_the_drift_does_not_pass(recorded):
+    """Whatever it answers then."""
+    recorded.replace("desk.py", "CENTS = 1200", "CENTS = 1")
+    recorded.replace(
+        "desk.py",
+        '    env.tools.call("refund", cents=CENTS)',
+        '    try:\n        env.tools.call("refund", cents=CENTS)\n'
+        '    except BaseException:\n        return "yes"',
+    )
+
+    ended = gate(recorded, "replay", "refund/1")
+
+    assert ended.status == 1
+    assert "drift at call 4" in ended.out
+
+
+def test_a_changed_recording_is_refused(recorded):
+    """A replay of it would prove nothing."""
+    path = traces(recorded)["0.jsonl"]
+    path.write_text(path.read_text().replace('"done"', '"dOne"'))
+
+    ended = gate(recorded, "replay", "refund/1")
+
+    assert ended.status == 2
+    assert f"{path}:6: call 4 was changed" in ended.err
+
+
+def test_a_downloaded_artifact_is_played(recorded, tmp_path):
+    """On another machine that has the code and no results of its own."""
+    (recorded.path / ".ci-gate").rename(tmp_path / "downloaded")
+
+    ended = gate(recorded, "replay", "--artifact", str(tmp_path / "downloaded"), "refund/1")
+
+    assert ended.status == 0, ended.out + ended.err
+    assert "5 of 5 recorded calls" in ended.out
+
+
+def test_an_artifact_without_the_recording_is_refused(recorded, tmp_path):
+    """Rather than run live in silence."""
+    ended = gate(recorded, "replay", "--artifact", str(tmp_path), "refund/1", "--trial", "1")
+
+    assert ended.status == 2
+    assert "has no recording of task 'refund/1', trial 1" in ended.err
+
+
+def test_no_secret_is_in_any_file_of_the_results(recorded):
+    """Plain, in base64 at any alignment, escaped."""
+    forms = [SECRET.encode()]
+    for shift in range(3):
+        encoded = base64.b64encode(b"\0" * shift + SECRET.encode())
+        forms.append(encoded[-(-shift * 8 // 6) : (shift + len(SECRET)) * 8 // 6])
+
+    for path in (recorded.path / ".ci-gate").rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            assert not any(form in content for form in forms), path
+
+
+def test_live_mode_records_nothing(desk):
+    """Where a team does not want traces."""
+    desk.replace("ci-gate.toml", "[gate]", '[run]\nmode = "live"\n\n[gate]')
+
+    assert gate(desk, "run", "--quiet").status == 0
+    assert not (desk.path / ".ci-gate" / "traces").exists()
+
+
+def test_what_is_ignored_does_not_count_in_a_replay(recorded):
+    """A request id that differs each time is left out of the digests of inputs."""
+    recorded.replace("ci-gate.toml", "[gate]", '[trace]\nignore = ["$.prompt"]\n\n[gate]')
+    assert gate(recorded, "run", "--quiet", "--fresh").status == 0
+    recorded.replace("desk.py", 'prompt="refund?"', 'prompt="refund now?"')
+
+    ended = gate(recorded, "replay", "refund/1")
+
+    assert ended.status == 0, ended.out
+
+
+def test_patterns_of_the_configuration_are_redacted(desk):
+    """What a team calls secret is in no trace."""
+    desk.replace("ci-gate.toml", "[gate]", '[trace]\nredact = ["refund[?]"]\n\n[gate]')
+
+    assert gate(desk, "run", "--quiet").status == 0
+    text = traces(desk)["0.jsonl"].read_text()
+    assert "refund?" not in text
+    assert "[REDACTED:configured]" in text
+    assert gate(desk, "replay", "refund/1").status == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ('ignore = ["$.a["]', "trace.ignore"),
+        ('ignore = ["("]', "is no regular expression"),
+        ('redact = ["("]', "is no regular expression"),
+    ],
+)
+def test_what_cannot_be_left_out_is_refused_before_anything_runs(desk, key, message):
+    """A path or expression that cannot be read."""
+    desk.replace("ci-gate.toml", "[gate]", f"[trace]\n{key}\n\n[gate]")
+
+    ended = gate(desk, "run")
+
+    assert ended.status == 2
+    assert message in ended.err
+    assert calls(desk) == 0
+
+
+def test_the_ledger_of_a_run_is_reconciled_with_its_traces(recorded):
+    """The agent reports no tokens, so the trial has those of its calls to models."""
+    run = recorded.path / ".ci-gate" / "desk.run.jsonl"
+    record = json.loads(run.read_text().splitlines()[1])
+
+    ended = recorded.gate("trace", "verify", "--run", str(run))
+
+    assert (record["tokens"], record["cost_usd"]) == (12, None)
+    assert ended.status == 0
+    assert ended.out == ("2 traces of 2 trials, all whole: 10 calls, 24 tokens, cost unknown.\n")
+
+
+def test_money_is_the_tokens_at_the_prices_of_the_configuration(desk):
+    """Of the trial and of its call; it counts against a budget."""
+    desk.replace("ci-gate.toml", "[gate]", "[prices]\nmodel-1 = {input = 1, output = 5}\n\n[gate]")
+    desk.replace("ci-gate.toml", "trials = 2", "trials = 2\nbudget_usd = 0.00001")
+
+    ended = gate(desk, "run", "--jobs", "1")
+
+    lines = (desk.path / ".ci-gate" / "desk.run.jsonl").read_text().splitlines()
+    assert json.loads(lines[1])["cost_usd"] == 0.00002
+    assert json.loads(lines[-1])["stop"]["reason"] == "budget"
+    assert ended.status == 3
+
+
+def test_what_the_agent_reports_itself_stays_and_a_difference_is_told(recorded):
+    """It may know of calls that passed nobody."""
+    recorded.replace("desk.py", '"turns": 1', '"turns": 1, "tokens": 99')
+    assert gate(recorded, "run", "--quiet", "--fresh").status == 0
+
+    ended = recorded.gate("trace", "verify", "--run", ".ci-gate/desk.run.jsonl")
+
+    assert ended.status == 1
+    assert "refund/1  trial 0  tokens: the trial says 99, its calls 12" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda path: path.unlink(), "the trace of task 'refund/1', trial 1 is missing"),
+        (lambda path: path.write_bytes(path.with_name("0.jsonl").read_bytes()), "other digest"),
+        (
+            lambda path: path.write_text(path.read_text().replace('"done"', '"dOne"')),
+            "call 4 was changed",
+        ),
+    ],
+    ids=["missing", "another", "edited"],
+)
+def test_a_trace_that_is_not_the_runs_is_found(recorded, change, message):
+    """Missing, taken from another trial, edited."""
+    change(traces(recorded)["1.jsonl"])
+
+    ended = recorded.gate("trace", "verify", "--run", ".ci-gate/desk.run.jsonl")
+
+    assert ended.status == 2
+    assert message in ended.err
+
+
+def test_a_run_file_cannot_have_files_read_from_elsewhere(place):
+    """It may come from anybody."""
+    (place.path / "x.run.jsonl").write_text(
+        '{"schema":"ci-gate/run@1","suite":"x"}\n'
+        '{"task":"a","trial":0,"status":"passed","trace":"../secret.jsonl","trace_digest":"sha256:0"}\n'
+    )
+
+    ended = place.gate("trace", "verify", "--run", "x.run.jsonl")
+
+    assert ended.status == 2
+    assert "names a trace out of its folder: ../secret.jsonl" in ended.err
+
+
+def test_a_meta_file_fits_its_trace_or_is_found(recorded):
+    """It is what a reader may publish, so it must be about this trace."""
+    meta = traces(recorded)["0.jsonl"].with_name("0.meta.json")
+    fields = json.loads(meta.read_text())
+
+    assert (fields["schema"], fields["calls"], fields["tokens"]) == ("ci-gate/trace-meta@1", 5, 12)
+    meta.write_text(meta.read_text().replace('"calls": 5', '"calls": 6'))
+    ended = recorded.gate("trace", "verify", str(traces(recorded)["0.jsonl"]))
+    assert ended.status == 2
+    assert f"{meta}: is not what this trace gives" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda path: path.unlink(), "no such file"),
+        (lambda path: path.write_bytes(b"not zlib"), "is damaged"),
+        (lambda path: path.write_bytes(zlib.compress(b"other")), "does not have its digest"),
+        (lambda path: path.write_bytes(path.read_bytes()[:20]), "does not have its digest"),
+    ],
+    ids=["missing", "garbage", "other", "truncated"],
+)
+def test_a_changed_content_of_the_world_is_refused(recorded, change, message):
+    """The graders would judge another world than the recorded one."""
+    folder = recorded.path / ".ci-gate" / "traces" / ".contents"
+    last = json.loads(traces(recorded)["0.jsonl"].read_text().splitlines()[-2])
+    digest = next(iter(last["output"]["files"].values()))["digest"].removeprefix("sha256:")
+    change(folder / digest[:2] / digest[2:])
+
+    ended = gate(recorded, "replay", "refund/1")
+
+    assert ended.status in (2, 3), ended.out
+    assert message in ended.out + ended.err
+
+
+def test_an_output_that_no_replay_can_make_is_named(desk):
+    """In the trace and where the replay ends."""
+    desk.replace("desk.py", '"row": (order, b"\\xff")', '"row": (order, b"\\xff"), "own": range(3)')
+    assert gate(desk, "run", "--quiet").status == 0
+
+    shown = desk.gate("trace", "show", "--call", "1", str(traces(desk)["0.jsonl"]))
+    ended = gate(desk, "replay", "refund/1")
+
+    assert "builtins.range" in shown.out
+    assert ended.status == 1
+    assert "its recording holds builtins.range, which no replay can make again" in ended.out

@@ -1,0 +1,145 @@
+"""A replay is answered from its recording, or it is said where it left it."""
+
+import pytest
+
+from ci_gate.codec import digest_of
+from ci_gate.model.trace import TraceRecord
+from ci_gate.sandbox.cassette import ENV_NOT_FOUND, Asked, Cassette, DriftError, Library
+
+
+def _record(order, name, given, output, lane="main", kind="tool", **fields):
+    return TraceRecord(
+        order=order,
+        lane=lane,
+        kind=kind,
+        name=name,
+        input=given,
+        input_digest=digest_of(given),
+        output=output,
+        **fields,
+    )
+
+
+def _asked(name, given, lane="main", kind="tool"):
+    return Asked(lane, kind, name, digest_of(given), given)
+
+
+_RECORDS = [
+    _record(0, "look_up", {"id": 1}, 12),
+    _record(1, "refund", {"id": 1}, "done"),
+    _record(2, "look_up", {"id": 1}, 0),
+]
+
+
+def test_calls_get_their_recorded_answers_in_order():
+    """The same call made again gets its next answer."""
+    cassette = Cassette(_RECORDS)
+    calls = [
+        _asked("look_up", {"id": 1}),
+        _asked("refund", {"id": 1}),
+        _asked("look_up", {"id": 1}),
+    ]
+
+    assert [cassette.answer(call).output for call in calls] == [12, "done", 0]
+    assert cassette.unconsumed() == []
+    assert cassette.drift is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (_asked("look_up", {"id": 2}), "drift at call 0: tool look_up has another input"),
+        (_asked("refund", {"id": 1}), "drift at call 0: recorded tool look_up, came tool refund"),
+        (
+            _asked("look_up", {"id": 1}, kind="llm"),
+            "drift at call 0: recorded tool look_up, came llm look_up",
+        ),
+        (
+            _asked("look_up", {"id": 1}, lane="other"),
+            "drift of lane other: tool look_up was called after the last recorded call",
+        ),
+    ],
+)
+def test_another_call_than_the_recorded_one_is_a_drift(asked, message):
+    """Named by its place, what was recorded, what came and the part that differs."""
+    with pytest.raises(DriftError) as caught:
+        Cassette(_RECORDS).answer(asked)
+
+    assert str(caught.value) == message
+
+
+def test_the_differing_inputs_are_kept():
+    """To show where in the payload they differ."""
+    with pytest.raises(DriftError) as caught:
+        Cassette(_RECORDS).answer(_asked("look_up", {"id": 2}))
+
+    drift = caught.value.drift
+    assert (drift.recorded_input, drift.came_input) == ({"id": 1}, {"id": 2})
+
+
+def test_after_a_drift_nothing_is_answered():
+    """What follows would rest on an answer that nobody gave."""
+    cassette = Cassette(_RECORDS)
+    with pytest.raises(DriftError):
+        cassette.answer(_asked("refund", {}))
+
+    with pytest.raises(DriftError, match="at call 0"):
+        cassette.answer(_asked("look_up", {"id": 1}))
+
+
+def test_recorded_calls_that_are_no_longer_made_are_named():
+    """That is how a lost side effect looks."""
+    cassette = Cassette(_RECORDS)
+    cassette.answer(_asked("look_up", {"id": 1}))
+
+    assert [str(drift) for drift in cassette.unconsumed()] == [
+        "drift at call 1: tool refund was recorded and is not made now",
+        "drift at call 2: tool look_up was recorded and is not made now",
+    ]
+
+
+def test_lanes_are_answered_by_themselves_however_they_interleave():
+    """Each has its own place in the recording."""
+    records = [_record(n, "t", {"n": n}, n, lane=lane) for n, lane in enumerate("abab")]
+    cassette = Cassette(records)
+    order = [("b", 1), ("b", 3), ("a", 0), ("a", 2)]
+
+    assert [cassette.answer(_asked("t", {"n": n}, lane)).output for lane, n in order] == [
+        1,
+        3,
+        0,
+        2,
+    ]
+
+
+def test_a_drift_in_hostile_names_is_printed_in_one_line():
+    """Tools name themselves."""
+    with pytest.raises(DriftError) as caught:
+        Cassette(_RECORDS).answer(_asked("x\n::error::y\x1b[31m", {}))
+
+    assert "\n" not in str(caught.value)
+    assert "\x1b" not in str(caught.value)
+
+
+def test_a_library_answers_by_what_is_asked_in_any_order():
+    """Successive answers to the same call, then the last for ever."""
+    library = Library(_RECORDS)
+
+    assert library.answer(_asked("refund", {"id": 1})) == ("done", False)
+    answers = [library.answer(_asked("look_up", {"id": 1}))[0] for _ in range(4)]
+    assert answers == [12, 0, 0, 0]
+
+
+def test_a_library_has_no_answer_to_what_was_not_recorded():
+    """The agent reads that, as an error; nothing goes outside."""
+    text, is_error = Library(_RECORDS).answer(_asked("refund", {"id": 2}))
+
+    assert text.startswith(ENV_NOT_FOUND)
+    assert is_error
+
+
+def test_a_library_gives_what_a_recorded_fault_hid():
+    """Faults of its own are injected on top."""
+    hidden = _record(0, "t", {}, "TIMEOUT", fault="timeout", unfaulted={"rows": 1}, is_error=True)
+
+    assert Library([hidden]).answer(_asked("t", {})) == ({"rows": 1}, False)
