@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from ci_gate.agents.command import CommandAgent
 from ci_gate.agents.exit_code import ExitCodeAgent
 from ci_gate.agents.python_agent import PythonAgent
+from ci_gate.agents.strictness import Strictness, require_python
 from ci_gate.errors import printable
 from ci_gate.grading import answer, file, own, sql
 from ci_gate.grading.own import CallGrader, InitialState
@@ -26,12 +27,15 @@ __all__ = [
     "graders_of",
 ]
 
-AGENTS: Final[Mapping[str, Callable[[AgentSpec, int, bool], Agent]]] = {
-    "python": lambda spec, jobs, real: PythonAgent(spec, jobs=jobs, real_delays=real),
-    "command": lambda spec, jobs, real: CommandAgent(spec),
-    "exit-code": lambda spec, jobs, real: ExitCodeAgent(spec),
+AGENTS: Final[Mapping[str, Callable[[AgentSpec, int, bool, Strictness], Agent]]] = {
+    "python": lambda spec, jobs, real, strictness: PythonAgent(
+        spec, jobs=jobs, real_delays=real, strictness=strictness
+    ),
+    "command": lambda spec, jobs, real, strictness: CommandAgent(spec),
+    "exit-code": lambda spec, jobs, real, strictness: ExitCodeAgent(spec),
 }
-"""By protocol; given the agent, the number of trials at a time and whether delays are real."""
+"""By protocol; given the agent, the number of trials at a time, whether delays are real, and what
+the trials are held to."""
 
 
 class GraderPorts(NamedTuple):
@@ -74,7 +78,13 @@ GRADERS: Final[Mapping[str, GraderKind]] = {
 }
 
 
-def agent_of(spec: AgentSpec, *, jobs: int, faults: FaultPolicy | None) -> Agent:
+def agent_of(
+    spec: AgentSpec,
+    *,
+    jobs: int,
+    faults: FaultPolicy | None,
+    strictness: Strictness | None = None,
+) -> Agent:
     """Return the agent that a configuration describes, not yet started.
 
     Parameters
@@ -84,8 +94,18 @@ def agent_of(spec: AgentSpec, *, jobs: int, faults: FaultPolicy | None) -> Agent
         Trials at a time.
     faults : FaultPolicy or None
         Says whether an injected delay is waited for.
+    strictness : Strictness or None
+        What the trials are held to; None: to nothing but the configuration.
+
+    Raises
+    ------
+    AgentSetupError
+        They are to be held to something that an agent of this protocol cannot be held to.
     """
-    return AGENTS[spec.protocol](spec, jobs, faults is not None and faults.real_delays)
+    strictness = strictness or Strictness()
+    require_python(spec, strictness)
+    real_delays = faults is not None and faults.real_delays
+    return AGENTS[spec.protocol](spec, jobs, real_delays, strictness)
 
 
 def grader_problems(spec: GraderSpec) -> list[str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ci_gate.agents.interpreters import BOOT, OLDEST, behind_script, find_interpreter
 from ci_gate.agents.processes import Nursery, encoded
+from ci_gate.agents.strictness import Strictness
 from ci_gate.agents.wire import Incoming, LoadOrder
 from ci_gate.agents.workers import Worker, WorkerEndedError
 from ci_gate.errors import AgentSetupError, printable
@@ -19,6 +20,7 @@ __all__ = ["Launcher", "Mode", "WorkerSetting"]
 Mode = Literal["serial", "inline", "grade"]
 
 _WORKER = Path(__file__).with_name("worker.py")
+_GUARD = Path(__file__).with_name("worker_guard.py")
 _LOAD_S = 60.0
 _SHOWN_CHARS = 1500
 
@@ -153,12 +155,15 @@ class WorkerSetting(NamedTuple):
         Whether the delay of an injected fault is waited for.
     threads : int
         Trials at a time in one worker.
+    strictness : Strictness or None
+        None: nothing that a worker runs is held to anything, as that of a grader.
     """
 
     spec: AgentSpec
     environment: Mapping[str, str]
     real_delays: bool
     threads: int
+    strictness: Strictness | None = None
 
     def launcher(self, mode: Mode, function: str, nursery: Nursery, key: str) -> Launcher:
         """Return what starts workers that run a function, named as messages shall name it.
@@ -179,6 +184,7 @@ class WorkerSetting(NamedTuple):
             memory_mb=self.spec.memory_mb,
             real_delays=self.real_delays,
             threads=self.threads,
+            **self._held(),
         )
         return Launcher(
             interpreter,
@@ -188,3 +194,16 @@ class WorkerSetting(NamedTuple):
             timeout_s=self.spec.timeout_s,
             key=key,
         )
+
+    def _held(self) -> dict[str, Any]:
+        """Return what a worker is told of what its trials are held to."""
+        if self.strictness is None:
+            return {}
+        network, determinism = self.strictness.network(self.spec), self.strictness.determinism
+        is_watched = network != "inherit" or determinism != "off"
+        return {
+            "allow": self.spec.allow,
+            "guard": str(_GUARD) if is_watched else None,
+            "network": network,
+            "determinism": determinism,
+        }

@@ -1,23 +1,11 @@
-"""What every protocol says of a trial to the agent, and how long it may take."""
+"""How long a trial may take, whatever the protocol."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from ci_gate.model.agent import AgentSpec
-from ci_gate.model.suite import PlannedTrial, Task
+from ci_gate.model.suite import PlannedTrial
 
-__all__ = ["shown_task", "timeout_of"]
-
-
-def shown_task(task: Task) -> dict[str, Any]:
-    """Return what the agent is shown of a task: never its graders, limits or place."""
-    return {
-        "id": task.id,
-        "instruction": task.instruction,
-        "input": task.input,
-        "metadata": task.metadata,
-    }
+__all__ = ["timeout_of"]
 
 
 def timeout_of(spec: AgentSpec, trial: PlannedTrial) -> float:

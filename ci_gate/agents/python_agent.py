@@ -12,10 +12,11 @@ from collections.abc import Mapping
 
 import msgspec
 
+from ci_gate.agents.capabilities import Capabilities
 from ci_gate.agents.evidence import Ending, Patterns, time_up, told, with_ending
 from ci_gate.agents.inline_workers import InlineWorkers
 from ci_gate.agents.launching import Launcher, Mode, WorkerSetting
-from ci_gate.agents.orders import shown_task, timeout_of
+from ci_gate.agents.orders import timeout_of
 from ci_gate.agents.pools import WorkerPool
 from ci_gate.agents.processes import (
     Nursery,
@@ -24,14 +25,10 @@ from ci_gate.agents.processes import (
     require_posix,
 )
 from ci_gate.agents.results import GarbageError, one_line, trajectory_of
-from ci_gate.agents.wire import Answer, Failure, Incoming, RunOrder
-from ci_gate.agents.workers import (
-    TimeUpError,
-    TooManyCallsError,
-    TrialCalls,
-    Worker,
-    WorkerEndedError,
-)
+from ci_gate.agents.strictness import Strictness
+from ci_gate.agents.trial_calls import SandboxCalls
+from ci_gate.agents.wire import Failure, Incoming, RunOrder
+from ci_gate.agents.workers import TimeUpError, TooManyCallsError, Worker, WorkerEndedError
 from ci_gate.codec import encode
 from ci_gate.errors import AgentSetupError
 from ci_gate.model.agent import AgentSpec
@@ -57,6 +54,8 @@ class PythonAgent:
         Whether an injected fault's delay is waited for.
     environment : mapping of str to str or None
         None: this process's, without the runner's credentials.
+    strictness : Strictness or None
+        What its trials are held to beside their calls; None: to ``[agent] network`` alone.
     """
 
     def __init__(
@@ -66,12 +65,19 @@ class PythonAgent:
         jobs: int = 1,
         real_delays: bool = False,
         environment: Mapping[str, str] | None = None,
+        strictness: Strictness | None = None,
     ) -> None:
         self._spec = spec
+        self._strictness = strictness or Strictness()
+        self._capabilities = Capabilities(spec.allow)
         self._patterns = Patterns(spec.environment_errors)
         self._jobs = max(1, jobs)
         self._setting = WorkerSetting(
-            spec, clean_environment(environment or os.environ), real_delays, self._jobs
+            spec,
+            clean_environment(environment or os.environ),
+            real_delays,
+            self._jobs,
+            self._strictness,
         )
         self._nursery = Nursery()
         self._serial: WorkerPool | None = None
@@ -92,7 +98,7 @@ class PythonAgent:
         require_posix("running an agent")
         require_memory_limit(self._spec.memory_mb)
         self._nursery.open()
-        if self._spec.isolation == "inline":
+        if self._spec.isolation == "inline" and self._strictness.determinism == "off":
             self._inline = InlineWorkers(self._launcher("inline"))
             await self._inline.current()
         else:
@@ -119,16 +125,19 @@ class PythonAgent:
         TrialErrored
             No worker could be started.
         """
+        calls = SandboxCalls(sandbox, self._capabilities, self._strictness.noted)
         try:
             if self._inline is not None and trial.key not in self._alone:
-                return await self._run_inline(trial, sandbox, self._inline)
-            return await self._run_alone(trial, sandbox)
+                return calls.judged(await self._run_inline(trial, sandbox, calls, self._inline))
+            return calls.judged(await self._run_alone(trial, sandbox, calls))
         except AgentSetupError as error:
             if isinstance(error.__cause__, OSError):
                 raise TrialErrored(f"harness: {one_line(error)}") from error
             return self._failed(Ending(reason=one_line(error)), sandbox)
 
-    async def _run_alone(self, trial: PlannedTrial, sandbox: TrialSandbox) -> Trajectory:
+    async def _run_alone(
+        self, trial: PlannedTrial, sandbox: TrialSandbox, calls: SandboxCalls
+    ) -> Trajectory:
         pool = self._serial_pool()
         worker = await pool.acquire()
         worker.begin_output()
@@ -138,10 +147,11 @@ class PythonAgent:
             message = await worker.ask(
                 self._order(number, trial, sandbox),
                 number,
-                _calls(sandbox),
+                calls,
                 timeout_s=timeout_of(self._spec, trial),
             )
             is_well = True
+            calls.end(message)
             return self._trajectory(message, sandbox, worker)
         except TimeUpError:
             worker.kill()
@@ -156,12 +166,16 @@ class PythonAgent:
                 await pool.discard(worker)
 
     async def _run_inline(
-        self, trial: PlannedTrial, sandbox: TrialSandbox, workers: InlineWorkers
+        self,
+        trial: PlannedTrial,
+        sandbox: TrialSandbox,
+        calls: SandboxCalls,
+        workers: InlineWorkers,
     ) -> Trajectory:
         worker = await workers.current()
         number = worker.number()
         order = self._order(number, trial, sandbox)
-        future = worker.start(order, number, _calls(sandbox), batched=True)
+        future = worker.start(order, number, calls, batched=True)
         workers.deadlines.add(worker, number, timeout_of(self._spec, trial))
         try:
             message = await future
@@ -181,6 +195,7 @@ class PythonAgent:
             raise TrialLost("cancelled by code in its worker")
         if message.op == "cancelled":
             return self._cancelled(message, trial, sandbox, worker)
+        calls.end(message)
         return self._trajectory(message, sandbox, None)
 
     def _cancelled(
@@ -203,13 +218,14 @@ class PythonAgent:
             now=sandbox.now,
             workdir=None if sandbox.workdir is None else str(sandbox.workdir),
             database=None if sandbox.database is None else str(sandbox.database),
+            asks=sandbox.answers,
         )
 
     def _task(self, task: Task) -> msgspec.Raw:
         """Return the task's JSON, which is made once for all its trials."""
         known, shown = self._tasks.get(task.id, (None, msgspec.Raw()))
         if known is not task:
-            shown = msgspec.Raw(encode(shown_task(task)))
+            shown = msgspec.Raw(encode(task.shown()))
             self._tasks[task.id] = task, shown
         return shown
 
@@ -252,31 +268,6 @@ class PythonAgent:
         if serial is not None:
             await serial.close()
         await self._nursery.close()
-
-
-def _calls(sandbox: TrialSandbox) -> TrialCalls:
-    """Return what passes the calls of a trial by its sandbox."""
-
-    def answer(message: Incoming) -> Answer:
-        seen = sandbox.observe(
-            message.kind,
-            message.name,
-            message.arguments,
-            message.output,
-            is_error=message.is_error,
-            turn=message.turn,
-        )
-        if seen.fault is None:
-            return Answer(call=message.call, delay_s=seen.delay_s)
-        return Answer(
-            call=message.call,
-            fault=seen.fault,
-            output=seen.output,
-            is_error=seen.is_error,
-            delay_s=seen.delay_s,
-        )
-
-    return answer
 
 
 def _raised(failure: Failure) -> Ending:

@@ -37,7 +37,11 @@ _BATCH = 16
 
 
 class LoadOrder(msgspec.Struct, frozen=True, kw_only=True, tag_field="op", tag="load"):
-    """The first message: what to load and how to run it; graders stand with spaces between."""
+    """The first message: what to load and how to run it; graders stand with spaces between.
+
+    ``guard`` is the path of ``worker_guard.py`` where something is to be watched: ``network`` is
+    ``inherit``, ``none`` or ``replay``, ``determinism`` is ``off``, ``raise`` or ``warn``.
+    """
 
     root: str
     mode: str
@@ -45,10 +49,14 @@ class LoadOrder(msgspec.Struct, frozen=True, kw_only=True, tag_field="op", tag="
     memory_mb: int
     real_delays: bool
     threads: int
+    allow: tuple[str, ...] = ()
+    guard: str | None = None
+    network: str = "inherit"
+    determinism: str = "off"
 
 
 class RunOrder(msgspec.Struct, frozen=True, kw_only=True, tag_field="op", tag="run"):
-    """Run a trial."""
+    """Run a trial; with ``asks`` we are asked for an answer before a call is made."""
 
     id: int
     task: msgspec.Raw
@@ -57,6 +65,7 @@ class RunOrder(msgspec.Struct, frozen=True, kw_only=True, tag_field="op", tag="r
     now: str
     workdir: str | None
     database: str | None
+    asks: bool = False
 
 
 class GradeOrder(msgspec.Struct, frozen=True, kw_only=True, tag_field="op", tag="grade"):
@@ -77,14 +86,20 @@ class Cancel(msgspec.Struct, frozen=True, kw_only=True, tag_field="op", tag="can
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the agent sees of a call; without a fault its own value stands."""
+    """What the agent sees of a call; without a fault its own value stands.
+
+    ``make`` says to who asked that the call is to be made, ``refused`` that it never is.
+    """
 
     call: int
     over: bool = False
+    make: bool = False
+    refused: str | None = None
     fault: str | None = None
     output: Any = None
     is_error: bool | None = None
     delay_s: float = 0.0
+    drift: str | None = None
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,8 +123,13 @@ class Incoming(msgspec.Struct, kw_only=True):
     output: Any = None
     is_error: bool = False
     turn: int | None = None
+    lane: str = "main"
+    asks: bool = False
+    ms: float | None = None
     result: Any = None
     failure: Failure | None = None
+    breaches: tuple[str, ...] = ()
+    noted: dict[str, int] = {}
     blocked_s: float = 0.0
     stoppable: bool = True
     python: str = ""

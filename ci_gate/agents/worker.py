@@ -18,6 +18,7 @@ import base64
 import builtins
 import collections
 import contextlib
+import contextvars
 import importlib
 import itertools
 import json
@@ -27,25 +28,43 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Dict
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 _MAX_REASON_CHARS = 500
 _MAX_TRACE_CHARS = 4000
 _MAX_DEPTH = 60
+_MAX_PARTS = 1_000_000
+_CONTAINERS = frozenset((list, dict, tuple, set, frozenset))
 _HEARTBEAT_S = 0.1
 _LAG_S = 0.05
 _STUBBORN_S = 1.0
 _THREAD_END_S = 0.02
 _BATCH = 16
+_MAX_BREACHES = 20
 _UUID_STREAM = 0x75756964
 _COROUTINE_FLAG = 0x80
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 _SIGNALS = tuple(range(1, signal.NSIG))
-_RESULT_KEYS = ("answer", "turns", "tokens", "cost_usd", "steps", "measures", "status", "reason")
+_RESULT_KEYS = (
+    "answer",
+    "turns",
+    "tokens",
+    "cost_usd",
+    "steps",
+    "measures",
+    "cached",
+    "response_ids",
+    "status",
+    "reason",
+)
+
+_TAG = "$ci-gate"
+_MAX_SAFE_INTEGER = 2**53 - 1
 
 Message = Dict[str, Any]
 
@@ -77,6 +96,20 @@ class NotInThisVersionError(AttributeError, NotImplementedError):
     """A channel that later versions of ci-gate offer."""
 
 
+class ReplayDriftError(BaseException):
+    """A replay asked for a call that its recording does not have here.
+
+    No ``Exception``: an agent that goes on after it would act on an answer that nobody gave.
+    """
+
+
+class CapabilityError(BaseException):
+    """A call was refused that is not allowed, or more was declared than the caller may do.
+
+    No ``Exception``, for the reason of ``ReplayDriftError``.
+    """
+
+
 class TrialOverError(RuntimeError):
     """A call was made after its trial had ended."""
 
@@ -96,19 +129,37 @@ def encode(message: Message) -> bytes:
     return _ENCODER.encode(message).encode("utf-8", "replace") + b"\n"
 
 
-def plain(value: Any, depth: int = 0) -> Any:
-    """Return the JSON value that stands for any Python value in the record of a call."""
+class Room:
+    """How much of a value is looked at: one that holds itself has no end.
+
+    Parameters
+    ----------
+    parts : int
+    """
+
+    def __init__(self, parts: int = _MAX_PARTS) -> None:
+        self._parts = parts
+
+    def takes(self, parts: Any, depth: int) -> bool:
+        """Return whether there is room for a container at this depth, and take it."""
+        self._parts -= len(parts) + 1
+        return self._parts >= 0 and depth < _MAX_DEPTH
+
+
+def plain(value: Any, depth: int = 0, room: Room | None = None) -> Any:
+    """Return the JSON value that stands for any Python value for a model to read."""
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if depth >= _MAX_DEPTH:
+    if not isinstance(value, (Mapping, list, tuple, set, frozenset, collections.deque)):
+        return _plain_object(value)
+    room = room or Room()
+    if not room.takes(value, depth):
         return "..."
     if isinstance(value, Mapping):
-        return {str(key): plain(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset, collections.deque)):
-        return [plain(item, depth + 1) for item in value]
-    return _plain_object(value)
+        return {_text_of(key): plain(item, depth + 1, room) for key, item in value.items()}
+    return [plain(item, depth + 1, room) for item in value]
 
 
 def _plain_object(value: Any) -> Any:
@@ -128,6 +179,162 @@ def _text_of(value: Any) -> str:
 
 def _clipped(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[:limit] + "..."
+
+
+def tagged(value: Any, depth: int = 0, room: Room | None = None) -> Any:
+    """Return JSON from which ``untagged`` makes the same value again.
+
+    What JSON has is itself. Anything else is an object with the one key ``$ci-gate``, which holds
+    the kind of the value and what it is made from; what cannot be made again is only named.
+    """
+    kind = type(value)
+    if kind in _CONTAINERS:
+        return _tagged_container(value, depth, room or Room())
+    if value is None or kind is bool:
+        return value
+    if kind is str:
+        return value if value.isascii() or _has_utf8(value) else _tag("text", _base64(value))
+    if kind is int:
+        is_safe = -_MAX_SAFE_INTEGER <= value <= _MAX_SAFE_INTEGER
+        return value if is_safe else _tag("int", hex(value))
+    if kind is float:
+        return value if math.isfinite(value) else _tag("float", repr(value))
+    return _tagged_object(value)
+
+
+def _tagged_container(value: Any, depth: int, room: Room) -> Any:
+    kind = type(value)
+    if not room.takes(value, depth):
+        return _tag("unrecordable", {"type": "a value nested too deep", "text": "..."})
+    if kind is list:
+        return [tagged(item, depth + 1, room) for item in value]
+    if kind is dict:
+        return _tagged_dict(value, depth + 1, room)
+    items = [tagged(item, depth + 1, room) for item in value]
+    if kind is not tuple:
+        items.sort(key=_ENCODER.encode)  # a set has no order, and its record must have one
+    return _tag(kind.__name__, items)
+
+
+def _tagged_dict(value: Any, depth: int, room: Room) -> Any:
+    if _TAG not in value and all(map(_is_plain_key, value)):
+        # Nearly all is short text; a call for each would be most of what a call costs.
+        return {
+            key: item if type(item) is str and item.isascii() else tagged(item, depth, room)
+            for key, item in value.items()
+        }
+    pairs = [[tagged(key, depth, room), tagged(item, depth, room)] for key, item in value.items()]
+    return _tag("object", pairs)
+
+
+def _is_plain_key(key: Any) -> bool:
+    return type(key) is str and (key.isascii() or _has_utf8(key))
+
+
+def _tagged_object(value: Any) -> Any:
+    kind = type(value)
+    if kind in (bytes, bytearray):
+        return _tag(kind.__name__, base64.b64encode(bytes(value)).decode("ascii"))
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    if name == "datetime.date":
+        return _tag("date", value.isoformat())
+    if name in ("datetime.datetime", "datetime.time") and _zone_of(value) is not None:
+        # Neither the zone's name nor which of two equal hours it is stands in the ISO text.
+        naive = value.replace(tzinfo=None, fold=0).isoformat()
+        return _tag(kind.__name__, [naive, _zone_of(value), value.fold])
+    if name in ("decimal.Decimal", "uuid.UUID"):
+        return _tag(kind.__name__, str(value))
+    return _tag("unrecordable", {"type": name, "text": _clipped(_text_of(value), 1000)})
+
+
+def _zone_of(moment: Any) -> str | None:
+    """Return "" for no zone, the key of a named one, or an offset; None for any other kind."""
+    zone = moment.tzinfo
+    if zone is None:
+        return ""
+    name = f"{type(zone).__module__}.{type(zone).__qualname__}"
+    if name == "zoneinfo.ZoneInfo":
+        key: str | None = zone.key
+        return key
+    return str(zone.utcoffset(None).total_seconds()) if name == "datetime.timezone" else None
+
+
+def _tag(kind: str, content: Any) -> Message:
+    return {_TAG: [kind, content]}
+
+
+def _has_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode("utf-8", "surrogatepass")).decode("ascii")
+
+
+def untagged(value: Any) -> Any:
+    """Return the value that ``tagged`` was given.
+
+    Raises
+    ------
+    ValueError
+        It could only be named.
+    """
+    if isinstance(value, list):
+        return [untagged(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1 and isinstance(value.get(_TAG), list) and len(value[_TAG]) == 2:
+        return _made_again(*value[_TAG])
+    return {key: untagged(item) for key, item in value.items()}
+
+
+def _made_again(kind: str, content: Any) -> Any:
+    if kind == "object":
+        return {untagged(key): untagged(item) for key, item in content}
+    if kind in ("tuple", "set", "frozenset"):
+        items = (untagged(item) for item in content)
+        return {"tuple": tuple, "set": set, "frozenset": frozenset}[kind](items)
+    if kind in ("bytes", "bytearray"):
+        return {"bytes": bytes, "bytearray": bytearray}[kind](base64.b64decode(content))
+    if kind == "text":
+        return base64.b64decode(content).decode("utf-8", "surrogatepass")
+    if kind == "int":
+        return int(content, 16)
+    return _object_made_again(kind, content)
+
+
+def _object_made_again(kind: str, content: Any) -> Any:
+    if kind == "float":
+        return float(content)
+    if kind == "date":
+        return importlib.import_module("datetime").date.fromisoformat(content)
+    if kind in ("datetime", "time"):
+        return _moment_made_again(kind, *content)
+    if kind in ("Decimal", "UUID"):
+        module = importlib.import_module({"Decimal": "decimal", "UUID": "uuid"}[kind])
+        return getattr(module, kind)(content)
+    named = content.get("type", kind) if isinstance(content, dict) else kind
+    raise ValueError(f"its recording holds {named}, which no replay can make again")
+
+
+def _moment_made_again(kind: str, naive: str, zone: str, fold: int) -> Any:
+    datetime = importlib.import_module("datetime")
+    return (
+        getattr(datetime, kind)
+        .fromisoformat(naive)
+        .replace(tzinfo=_zone_made_again(zone) if zone else None, fold=fold)
+    )
+
+
+def _zone_made_again(zone: str) -> Any:
+    if zone[-1].isdigit() and zone.lstrip("-")[0].isdigit():
+        datetime = importlib.import_module("datetime")
+        return datetime.timezone(datetime.timedelta(seconds=float(zone)))
+    return importlib.import_module("zoneinfo").ZoneInfo(zone)
 
 
 def shown(value: Any) -> str:
@@ -190,12 +397,9 @@ class Channel:
             Its arguments and output are too large to be observed.
         """
         message["call"] = number = next(self._numbers)
-        try:
-            line = encode(message)
-        except (TypeError, ValueError, RecursionError):
-            message["arguments"] = plain(message["arguments"])
-            message["output"] = plain(message["output"])
-            line = encode(message)
+        message["arguments"] = tagged(message["arguments"])
+        message["output"] = tagged(message["output"])
+        line = encode(message)
         if len(line) > MAX_MESSAGE_BYTES:
             raise _too_large(message["name"], len(line))
         self._waiting[number] = take
@@ -336,47 +540,183 @@ class Observation:
         return f"Observation({text!r}, is_error={self.is_error}, fault={self.fault!r})"
 
 
-class Tools:
-    """The agent's tools. Each runs here; what the agent sees of it passes the parent."""
+class Lanes:
+    """Names what runs beside each other in a trial: each asynchronous task and each thread.
+
+    The first that makes a call is ``main``; the others are ``main/1`` and so on, in the order of
+    their first calls, unless the agent gives a name.
+    """
+
+    def __init__(self) -> None:
+        self._names: Any = weakref.WeakKeyDictionary()
+        self._given: Any = contextvars.ContextVar("lane", default="")
+        self._lock = threading.Lock()
+
+    def current(self) -> str:
+        """Return the lane of whoever calls."""
+        given: str = self._given.get()
+        return given or self._own()
+
+    def _own(self) -> str:
+        runner = _running_task() or threading.current_thread()
+        with self._lock:
+            if runner not in self._names:
+                count = len(self._names)
+                self._names[runner] = f"main/{count}" if count else "main"
+            name: str = self._names[runner]
+            return name
+
+    @contextlib.contextmanager
+    def named(self, name: str) -> Iterator[None]:
+        """Give the calls that are made in this block a lane of their own below the present one."""
+        token = self._given.set(f"{self.current()}/{name}")
+        try:
+            yield
+        finally:
+            self._given.reset(token)
+
+
+def _running_task() -> Any:
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None or asyncio._get_running_loop() is None:
+        return None
+    return asyncio.current_task()
+
+
+class Capabilities:
+    """What may be called: entries ``kind`` or ``kind:name``, both with ``*``, ``?`` and ``[...]``.
+
+    Parameters
+    ----------
+    entries : sequence of str
+
+    Raises
+    ------
+    TypeError
+        A text in place of a list of them, none at all, or one without a kind.
+    """
+
+    def __init__(self, entries: Sequence[str]) -> None:
+        self.entries = () if isinstance(entries, str) else tuple(entries)
+        if not self.entries or not all(isinstance(e, str) and _parts(e)[0] for e in self.entries):
+            raise TypeError(f"allow is a list such as ['tool:refund_*', 'llm'], found {entries!r}")
+
+    def __str__(self) -> str:
+        return ", ".join(self.entries)
+
+    def allows(self, kind: str, name: str) -> bool:
+        """Return whether a call may be made."""
+        from fnmatch import fnmatchcase
+
+        parts = map(_parts, self.entries)
+        return any(fnmatchcase(kind, k) and fnmatchcase(name, n) for k, n in parts)
+
+    def covers(self, entry: str) -> bool:
+        """Return whether an entry surely allows nothing that these do not."""
+        kind, name = _parts(entry)
+        parts = map(_parts, self.entries)
+        return any(_includes(k, kind) and _includes(n, name) for k, n in parts)
+
+
+def _parts(entry: str) -> tuple[str, str]:
+    kind, _, name = entry.partition(":")
+    return kind, name or "*"
+
+
+def _includes(outer: str, inner: str) -> bool:
+    """Return whether every text that a glob matches is one of another's, as far as can be told."""
+    from fnmatch import fnmatchcase
+
+    if outer in ("*", inner):
+        return True
+    is_glob = "*" in inner or "?" in inner
+    # A star of the inner one must not stand for one character of the outer one.
+    if "[" in inner or (is_glob and ("?" in outer or "[" in outer)):
+        return False
+    return fnmatchcase(inner, outer)
+
+
+_LIMITS: Any = contextvars.ContextVar("limits", default=())
+
+
+class _Limited:
+    """A ``with`` block whose calls are held to capabilities as well, whoever makes them."""
+
+    def __init__(self, limit: Capabilities) -> None:
+        self._limit = limit
+
+    def __enter__(self) -> None:
+        self._token = _LIMITS.set((*_LIMITS.get(), self._limit))
+
+    def __exit__(self, *_: Any) -> None:
+        _LIMITS.reset(self._token)
+
+
+_UNLIMITED = contextlib.nullcontext()
+
+
+def _limited_to(limit: Capabilities | None) -> Any:
+    return _UNLIMITED if limit is None else _Limited(limit)
+
+
+class Bound:
+    """A channel, whose calls are those of one ``Env``."""
 
     def __init__(self, env: Env) -> None:
         self._env = env
-        self._functions: dict[str, Callable[..., Any]] = {}
 
-    def register(self, *functions: Any, **named: Callable[..., Any]) -> None:
+    def _bound_to(self, env: Env) -> Any:
+        """Return the same channel with its calls made by another ``Env`` of the trial."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._env = env
+        return other
+
+
+class Tools(Bound):
+    """The agent's tools. Each runs here; what the agent sees of it passes the parent."""
+
+    def __init__(self, env: Env) -> None:
+        super().__init__(env)
+        self._functions: dict[str, Callable[..., Any]] = {}
+        self._limits: dict[str, Capabilities | None] = {}
+
+    def _bound_to(self, env: Env) -> Any:
+        """Return the tools for another ``Env``; what it registers are its own."""
+        other = super()._bound_to(env)
+        other._functions, other._limits = dict(self._functions), dict(self._limits)
+        return other
+
+    def register(self, *functions: Any, allow: Any = None, **named: Callable[..., Any]) -> None:
         """Make tools known: functions by their names, mappings, a name and its function, keywords.
+
+        Parameters
+        ----------
+        allow : sequence of str or None
+            The calls that these tools may make themselves; None: all that the caller may make.
 
         Raises
         ------
         TypeError
             Something that is neither a function, a mapping nor a name before a function.
+        CapabilityError
+            ``allow`` goes beyond what the caller may do.
         """
-        queue = list(functions)
-        while queue:
-            item = queue.pop(0)
-            if isinstance(item, str):
-                self._add(item, queue.pop(0) if queue else None)
-            elif isinstance(item, Mapping):
-                for name, function in item.items():
-                    self._add(name, function)
-            else:
-                self._add(getattr(item, "__name__", ""), item)
-        for name, function in named.items():
-            self._add(name, function)
+        if callable(allow):
+            named["allow"], allow = allow, None
+        limit = None if allow is None else self._env.declared(allow)
+        found = _named_functions(list(functions), named)
+        self._functions.update(found)
+        self._limits.update(dict.fromkeys(found, limit))
 
-    def _add(self, name: str, function: Any) -> None:
-        if not name or not callable(function):
-            raise TypeError(f"a tool is a function with a name, found {function or name!r}")
-        self._functions[name] = function
-
-    def add(self, function: Any) -> Any:
+    def add(self, function: Any, *, allow: Any = None) -> Any:
         """Register the decorated function; ``add("name")`` gives it another name."""
         if not isinstance(function, str):
-            self.register(function)
+            self.register(function, allow=allow)
             return function
 
         def with_name(decorated: Any) -> Any:
-            self.register(function, decorated)
+            self.register(function, decorated, allow=allow)
             return decorated
 
         return with_name
@@ -396,26 +736,36 @@ class Tools:
 
     def observe(self, name: str, /, **arguments: Any) -> Observation:
         """Return what is seen of the call, errors as data."""
-        outcome = self._unknown(name)
-        if outcome is None:
-            try:
-                value = self._functions[name](**arguments)
-                outcome = Observation(name, self._env.finish(value), False)
-            except Exception as error:  # noqa: BLE001 - whatever the tool raises is its answer
-                outcome = _tool_failure(name, error)
-        return self._env.passed("tool", name, arguments, outcome)
+        return self._env.through("tool", name, arguments, lambda: self._made(name, arguments))
 
     async def aobserve(self, name: str, /, **arguments: Any) -> Observation:
         """Return what is seen of the call as ``observe`` does, waiting for asynchronous tools."""
-        outcome = self._unknown(name)
-        if outcome is None:
-            try:
+        return await self._env.athrough(
+            "tool", name, arguments, lambda: self._amade(name, arguments)
+        )
+
+    def _made(self, name: str, arguments: Message) -> Observation:
+        unknown = self._unknown(name)
+        if unknown is not None:
+            return unknown
+        try:
+            with _limited_to(self._limits[name]):
+                value = self._env.finish(self._functions[name](**arguments))
+            return Observation(name, value, False)
+        except Exception as error:  # noqa: BLE001 - whatever the tool raises is its answer
+            return _call_failure(name, error)
+
+    async def _amade(self, name: str, arguments: Message) -> Observation:
+        unknown = self._unknown(name)
+        if unknown is not None:
+            return unknown
+        try:
+            with _limited_to(self._limits[name]):
                 value = self._functions[name](**arguments)
                 value = await value if hasattr(value, "__await__") else value
-                outcome = Observation(name, value, False)
-            except Exception as error:  # noqa: BLE001 - whatever the tool raises is its answer
-                outcome = _tool_failure(name, error)
-        return await self._env.apassed("tool", name, arguments, outcome)
+            return Observation(name, value, False)
+        except Exception as error:  # noqa: BLE001 - whatever the tool raises is its answer
+            return _call_failure(name, error)
 
     def _unknown(self, name: str) -> Observation | None:
         if name in self._functions:
@@ -425,79 +775,104 @@ class Tools:
         return Observation(name, text, True, kind="unknown_tool")
 
 
-def _tool_failure(name: str, error: Exception) -> Observation:
+def _named_functions(
+    queue: list[Any], named: Mapping[str, Callable[..., Any]]
+) -> dict[str, Callable[..., Any]]:
+    found: dict[str, Any] = {}
+    while queue:
+        item = queue.pop(0)
+        if isinstance(item, str):
+            found[item] = queue.pop(0) if queue else None
+        elif isinstance(item, Mapping):
+            found.update(item)
+        else:
+            found[getattr(item, "__name__", "")] = item
+    found.update(named)
+    for name, function in found.items():
+        if not name or not callable(function):
+            raise TypeError(f"a tool is a function with a name, found {function or name!r}")
+    return found
+
+
+def _call_failure(name: str, error: Exception) -> Observation:
     text = f"{type(error).__name__}: {_text_of(error)}"
     return Observation(name, text, True, cause=error)
 
 
-class KeyValues:
+class KeyValues(Bound):
     """A store of the trial, empty at its start; every access is a recorded call."""
 
     def __init__(self, env: Env) -> None:
-        self._env = env
+        super().__init__(env)
         self._values: dict[str, Any] = {}
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return the value of a key."""
-        value = self._values.get(key, default)
-        return self._recorded("get", {"key": key}, value)
+        return self._through("get", {"key": key}, lambda: self._values.get(key, default))
 
     def set(self, key: str, value: Any) -> None:
         """Keep a value."""
-        self._values[key] = value
-        self._recorded("set", {"key": key, "value": value}, None)
+        given = {"key": key, "value": value}
+        self._through("set", given, lambda: self._values.update({key: value}))
 
     def delete(self, key: str) -> None:
         """Forget a key; no error where there is none."""
-        self._values.pop(key, None)
-        self._recorded("delete", {"key": key}, None)
+        self._through("delete", {"key": key}, lambda: self._values.pop(key, None) and None)
 
     def keys(self) -> list[str]:
         """Return the keys in the order of their first ``set``."""
-        found: list[str] = self._recorded("keys", {}, list(self._values))
+        found: list[str] = self._through("keys", {}, lambda: list(self._values))
         return found
 
-    def _recorded(self, name: str, arguments: Message, value: Any) -> Any:
-        return self._env.passed("kv", name, arguments, Observation(name, value, False)).unwrap()
+    def _through(self, name: str, arguments: Message, function: Callable[[], Any]) -> Any:
+        return self._env.through(
+            "kv", name, arguments, lambda: Observation(name, function(), False)
+        ).unwrap()
 
 
-class Files:
+class Files(Bound):
     """The trial's own folder; paths out of it, also through links, are refused."""
 
     def __init__(self, env: Env, folder: str | None) -> None:
-        self._env = env
+        super().__init__(env)
         self._folder = folder
 
     def read(self, path: str) -> str:
         """Return the text of a file."""
-        with open(self._inside(path), encoding="utf-8") as file:
-            text = file.read()
-        return str(self._recorded("read", {"path": path}, text))
+        return str(self._through("read", {"path": path}, lambda: self._content(path).decode()))
 
     def read_bytes(self, path: str) -> bytes:
         """Return the bytes of a file."""
-        with open(self._inside(path), "rb") as file:
-            content = file.read()
-        self._recorded("read", {"path": path}, content)
+        content: bytes = self._through("read", {"path": path}, lambda: self._content(path))
         return content
 
     def write(self, path: str, content: str | bytes) -> None:
         """Replace a file, making its folders."""
+        given = {"path": path, "content": content}
+        self._through("write", given, lambda: self._replace(path, content))
+
+    def list(self, path: str = ".") -> builtins.list[str]:
+        """Return the names in a folder, sorted."""
+        names: builtins.list[str] = self._through(
+            "list", {"path": path}, lambda: sorted(os.listdir(self._inside(path)))
+        )
+        return names
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is something at the path."""
+        return bool(
+            self._through("exists", {"path": path}, lambda: os.path.exists(self._inside(path)))
+        )
+
+    def _content(self, path: str) -> bytes:
+        with open(self._inside(path), "rb") as file:
+            return file.read()
+
+    def _replace(self, path: str, content: str | bytes) -> None:
         target = self._inside(path)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         with open(target, "wb") as file:
             file.write(content.encode("utf-8") if isinstance(content, str) else content)
-        self._recorded("write", {"path": path, "content": content}, None)
-
-    def list(self, path: str = ".") -> builtins.list[str]:
-        """Return the names in a folder, sorted."""
-        names = sorted(os.listdir(self._inside(path)))
-        found: list[str] = self._recorded("list", {"path": path}, names)
-        return found
-
-    def exists(self, path: str) -> bool:
-        """Return whether there is something at the path."""
-        return bool(self._recorded("exists", {"path": path}, os.path.exists(self._inside(path))))
 
     def _inside(self, path: str) -> str:
         if self._folder is None:
@@ -508,8 +883,26 @@ class Files:
             raise PermissionError(f"{path!r} leads out of the trial's folder")
         return target
 
-    def _recorded(self, name: str, arguments: Message, value: Any) -> Any:
-        return self._env.passed("file", name, arguments, Observation(name, value, False)).unwrap()
+    def _through(self, name: str, arguments: Message, function: Callable[[], Any]) -> Any:
+        def made() -> Observation:
+            try:
+                return Observation(name, function(), False)
+            except (OSError, ValueError) as error:
+                return _call_failure(name, error)
+
+        seen = self._env.through("file", name, arguments, made)
+        if not seen.is_error:
+            return seen.value
+        raise seen.cause or _file_error(seen.text)
+
+
+def _file_error(text: str) -> Exception:
+    """Return the error of a file that a recording describes."""
+    name, _, message = text.partition(": ")
+    kind = getattr(builtins, name, OSError)
+    if isinstance(kind, type) and issubclass(kind, OSError):
+        return kind(message)
+    return ValueError(message)
 
 
 class TrialClock:
@@ -587,6 +980,47 @@ class World:
                 connection.close()
 
 
+class Conduct:
+    """What a trial did that it may not do, and what was noticed of it.
+
+    Attributes
+    ----------
+    breaches : list of str
+        Each fails the trial, whatever the agent makes of it.
+    noted : dict of str to int
+        How often something was seen that fails nothing.
+    """
+
+    __slots__ = ("breaches", "noted")
+
+    def __init__(self) -> None:
+        self.breaches: list[str] = []
+        self.noted: dict[str, int] = {}
+
+    def breach(self, what: str) -> None:
+        """Take note of a breach; the first is the trial's reason, and few are kept."""
+        if len(self.breaches) < _MAX_BREACHES:
+            self.breaches.append(_clipped(what, _MAX_REASON_CHARS))
+
+    def told(self) -> Message:
+        """Return what the end of the trial says of it."""
+        said: Message = {}
+        if self.breaches:
+            said["breaches"] = self.breaches
+        if self.noted:
+            said["noted"] = dict(self.noted)  # a thread that was left may still be adding
+        return said
+
+
+class _Progress:
+    """What of a trial is one for all of its ``Env`` objects."""
+
+    def __init__(self) -> None:
+        self.turns = 0
+        self.rng: Any = None
+        self.uuids: Any = None
+
+
 class Env:
     """Everything a trial offers to the agent.
 
@@ -598,6 +1032,8 @@ class Env:
         Of the trial, on 64 bits.
     trial : int
         Seed index.
+    conduct : Conduct
+        What the trial did that it may not do.
     ToolError : type
         For ``except env.ToolError``.
     """
@@ -607,9 +1043,11 @@ class Env:
     def __init__(self, message: Message, desk: Desk) -> None:
         self._desk = desk
         self._id = message["id"]
-        self._turns = 0
-        self._rng: Any = None
-        self._uuids: Any = None
+        self._progress = _Progress()
+        self._lanes = Lanes()
+        self._limits = desk.limits
+        self._asks = bool(message.get("asks"))
+        self.conduct = Conduct()
         self.seed: int = message["seed"]
         self.trial: int = message["trial"]
         self.clock = TrialClock(message["now"])
@@ -621,30 +1059,32 @@ class Env:
     @property
     def rng(self) -> Any:
         """The ``random.Random`` of the trial, seeded by its seed."""
-        if self._rng is None:
+        progress = self._progress
+        if progress.rng is None:
             import random
 
-            self._rng = random.Random(self.seed)  # noqa: S311 - repeatable on purpose
-        return self._rng
+            progress.rng = random.Random(self.seed)  # noqa: S311 - repeatable on purpose
+        return progress.rng
 
     def uuid(self) -> str:
         """Return the next version 4 UUID of the trial, from its seed."""
         import random
         import uuid
 
-        if self._uuids is None:
-            self._uuids = random.Random(self.seed ^ _UUID_STREAM)  # noqa: S311 - repeatable on purpose
-        return str(uuid.UUID(int=self._uuids.getrandbits(128), version=4))
+        progress = self._progress
+        if progress.uuids is None:
+            progress.uuids = random.Random(self.seed ^ _UUID_STREAM)  # noqa: S311 - repeatable on purpose
+        return str(uuid.UUID(int=progress.uuids.getrandbits(128), version=4))
 
     def turn(self) -> int:
         """Say that a turn of the agent begins; returns its number, 1 for the first."""
-        self._turns += 1
-        return self._turns
+        self._progress.turns += 1
+        return self._progress.turns
 
     @property
     def turns(self) -> int | None:
         """How many turns were said, None where none was."""
-        return self._turns or None
+        return self._progress.turns or None
 
     @property
     def llm(self) -> Any:
@@ -664,51 +1104,178 @@ class Env:
         """Return what an asynchronous tool ends with; any other value as it is."""
         return self._desk.finish(value) if hasattr(value, "__await__") else value
 
-    def passed(self, kind: str, name: str, arguments: Message, outcome: Observation) -> Observation:
-        """Pass a call by the parent and return what the agent sees of it."""
-        answer = self._desk.ask(self._call(kind, name, arguments, outcome))
-        delay_s = self._noted(answer)
+    @contextlib.contextmanager
+    def scope(self, allow: Sequence[str]) -> Iterator[Env]:
+        """Give a sub-agent an ``env`` that may do less: what is named in ``allow``, and no more.
+
+        Calls of the ``with`` block are held to it as well, whichever ``env`` they are made by.
+
+        Raises
+        ------
+        CapabilityError
+            ``allow`` goes beyond what the caller may do.
+        """
+        limit = self.declared(allow)
+        with _Limited(limit):
+            yield self._narrowed(limit)
+
+    def declared(self, allow: Sequence[str]) -> Capabilities:
+        """Return what was declared for a tool or sub-agent.
+
+        Raises
+        ------
+        CapabilityError
+            It goes beyond what the caller may do.
+        """
+        found = Capabilities(allow)
+        for entry in found.entries:
+            for limit in self._in_force():
+                if not limit.covers(entry):
+                    self._refuse(f"{entry} is declared where only {limit} may be used")
+        return found
+
+    def _narrowed(self, limit: Capabilities) -> Env:
+        inner = object.__new__(type(self))
+        inner.__dict__.update(self.__dict__)
+        inner._limits = (*self._limits, limit)
+        for name, channel in vars(self).items():
+            if isinstance(channel, Bound):
+                setattr(inner, name, channel._bound_to(inner))
+        return inner
+
+    def _in_force(self) -> Sequence[Capabilities]:
+        return (*self._limits, *_LIMITS.get())
+
+    def _require(self, kind: str, name: str) -> None:
+        for limit in self._in_force():
+            if not limit.allows(kind, name):
+                self._refuse(f"{kind} {name} is called where only {limit} may be used")
+
+    def _refuse(self, what: str) -> None:
+        self.conduct.breach(f"capability: {what}")
+        raise CapabilityError(what)
+
+    def lane(self, name: str) -> Any:
+        """Give the calls of a ``with`` block a lane of their own, for work beside other work."""
+        return self._lanes.named(name)
+
+    def call(self, kind: str, name: str, function: Callable[..., Any], /, **arguments: Any) -> Any:
+        """Return what the function returns, as a recorded call of any kind, such as ``llm``.
+
+        Raises
+        ------
+        ToolError
+            The function raised.
+        """
+        return self.through(
+            kind, name, arguments, lambda: self._made(name, function, arguments)
+        ).unwrap()
+
+    async def acall(
+        self, kind: str, name: str, function: Callable[..., Any], /, **arguments: Any
+    ) -> Any:
+        """Return what the function returns as ``call`` does, without holding up other tasks."""
+        seen = await self.athrough(
+            kind, name, arguments, lambda: self._amade(name, function, arguments)
+        )
+        return seen.unwrap()
+
+    def _made(self, name: str, function: Callable[..., Any], arguments: Message) -> Observation:
+        try:
+            return Observation(name, self.finish(function(**arguments)), False)
+        except Exception as error:  # noqa: BLE001 - whatever the function raises is its answer
+            return _call_failure(name, error)
+
+    async def _amade(
+        self, name: str, function: Callable[..., Any], arguments: Message
+    ) -> Observation:
+        try:
+            value = function(**arguments)
+            value = await value if hasattr(value, "__await__") else value
+            return Observation(name, value, False)
+        except Exception as error:  # noqa: BLE001 - whatever the function raises is its answer
+            return _call_failure(name, error)
+
+    def through(
+        self, kind: str, name: str, arguments: Message, produce: Callable[[], Observation]
+    ) -> Observation:
+        """Make a call, pass it by the parent and return what the agent sees of it.
+
+        In a replay the parent is asked first: it answers from its recording, or has it made.
+        """
+        self._require(kind, name)
+        if self._asks:
+            answer = self._desk.ask(self._begun(kind, name, arguments, asks=True))
+            if not answer.get("make"):
+                self._real_delay_s(answer)
+                return self._recorded(answer, name)
+        call = self._begun(kind, name, arguments)
+        outcome = produce()
+        answer = self._desk.ask(self._ended(call, outcome))
+        delay_s = self._real_delay_s(answer)
         if delay_s:
             time.sleep(delay_s)
-        return _seen(answer, outcome)
+        return outcome if answer.get("fault") is None else self._recorded(answer, name)
 
-    async def apassed(
-        self, kind: str, name: str, arguments: Message, outcome: Observation
+    async def athrough(
+        self, kind: str, name: str, arguments: Message, produce: Callable[[], Any]
     ) -> Observation:
-        """Pass a call by the parent as ``passed`` does, without holding up other tasks."""
-        answer = await self._desk.aask(self._call(kind, name, arguments, outcome))
-        delay_s = self._noted(answer)
+        """Make a call as ``through`` does, without holding up other tasks."""
+        self._require(kind, name)
+        if self._asks:
+            answer = await self._desk.aask(self._begun(kind, name, arguments, asks=True))
+            if not answer.get("make"):
+                self._real_delay_s(answer)
+                return self._recorded(answer, name)
+        call = self._begun(kind, name, arguments)
+        outcome = await produce()
+        answer = await self._desk.aask(self._ended(call, outcome))
+        delay_s = self._real_delay_s(answer)
         if delay_s:
             import asyncio
 
             await asyncio.sleep(delay_s)
-        return _seen(answer, outcome)
+        return outcome if answer.get("fault") is None else self._recorded(answer, name)
 
-    def _call(self, kind: str, name: str, arguments: Message, outcome: Observation) -> Message:
+    def _begun(self, kind: str, name: str, arguments: Message, *, asks: bool = False) -> Message:
         return {
             "op": "call",
             "id": self._id,
             "kind": kind,
             "name": name,
             "arguments": arguments,
-            "output": outcome.value,
-            "is_error": outcome.is_error,
+            "output": None,
+            "lane": self._lanes.current(),
+            "ms": time.perf_counter(),
             "turn": self.turns,
+            "asks": asks,
         }
 
-    def _noted(self, answer: Message) -> float:
+    def _ended(self, call: Message, outcome: Observation) -> Message:
+        call["ms"] = (time.perf_counter() - call["ms"]) * 1000
+        call["output"] = outcome.value
+        call["is_error"] = outcome.is_error
+        return call
+
+    def _recorded(self, answer: Message, name: str) -> Observation:
+        """Return what the parent gave as the answer of a call."""
+        try:
+            value = untagged(answer.get("output"))
+        except (ValueError, TypeError, LookupError) as error:
+            raise ReplayDriftError(f"{name} cannot be replayed: {error}") from None
+        return Observation(name, value, bool(answer.get("is_error")), answer.get("fault"))
+
+    def _real_delay_s(self, answer: Message) -> float:
         """Let the fault's delay pass on the trial's clock; return what of it is to be real."""
         if answer.get("over"):
             raise TrialOverError("the trial has ended; this call was not made")
+        if answer.get("refused"):
+            raise CapabilityError(answer["refused"])
+        if answer.get("drift"):
+            raise ReplayDriftError(answer["drift"])
         delay_s = float(answer.get("delay_s", 0.0))
         self.clock.sleep(delay_s)
         return delay_s if self._desk.real_delays else 0.0
-
-
-def _seen(answer: Message, outcome: Observation) -> Observation:
-    if answer.get("fault") is None:
-        return outcome
-    return Observation(outcome.tool, answer["output"], answer["is_error"], answer["fault"])
 
 
 class Desk:
@@ -718,8 +1285,14 @@ class Desk:
         self.channel = channel
         self.root: str = order["root"]
         self.real_delays: bool = order["real_delays"]
+        self.limits = (Capabilities(order["allow"]),) if order.get("allow") else ()
+        self.guard = _guard_of(order)
         self.function: Any = None
         self._loop: Any = None
+
+    def watching(self, conduct: Conduct) -> Any:
+        """Return a ``with`` block in which the code of a trial runs."""
+        return _UNLIMITED if self.guard is None else self.guard.watching(conduct)
 
     def finish(self, value: Any) -> Any:
         """Wait for an awaitable from code that is not asynchronous."""
@@ -771,6 +1344,20 @@ class Desk:
         return self.ask(message)
 
 
+def _guard_of(order: Message) -> Any:
+    """Return what watches what the agent does beside its calls; None where nothing is watched.
+
+    It is a file of its own, because most workers need none and each start would pay for it.
+    """
+    if not order.get("guard"):
+        return None
+    with open(order["guard"], encoding="utf-8") as file:
+        code = compile(file.read(), _OWN_FILE, "exec", dont_inherit=True)
+    found: dict[str, Any] = {"__name__": "ci_gate_worker_guard"}
+    exec(code, found)  # noqa: S102 - a part of this program, named by its parent
+    return found["Guard"](order["root"], order["network"], order["determinism"])
+
+
 class _ThreadLoop:
     """Runs an awaitable on a loop of its own, for tools called from the agent's threads."""
 
@@ -784,7 +1371,7 @@ def _in_thread(function: Callable[[], Any]) -> Any:
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(function).result()
+        return pool.submit(contextvars.copy_context().run, function).result()
 
 
 def result_of(value: Any) -> Message:
@@ -812,7 +1399,7 @@ def result_of(value: Any) -> Message:
     return found
 
 
-def done(number: int, result: Message, turns: int | None) -> bytes:
+def done(number: int, result: Message, turns: int | None, conduct: Conduct) -> bytes:
     """Return the line that ends a trial with a result.
 
     Raises
@@ -822,12 +1409,13 @@ def done(number: int, result: Message, turns: int | None) -> bytes:
     """
     if result.get("turns") is None and turns is not None:
         result["turns"] = turns
-    return _result_line(number, result)
+    return _result_line(number, result, conduct)
 
 
-def _result_line(number: int, result: Any) -> bytes:
+def _result_line(number: int, result: Any, conduct: Conduct | None = None) -> bytes:
+    told = {} if conduct is None else conduct.told()
     try:
-        line = encode({"op": "done", "id": number, "result": result})
+        line = encode({"op": "done", "id": number, "result": result, **told})
     except (TypeError, ValueError, RecursionError) as error:
         raise GarbageError(f"the result is not JSON: {error}") from None
     if len(line) > MAX_MESSAGE_BYTES:
@@ -837,9 +1425,10 @@ def _result_line(number: int, result: Any) -> bytes:
     return line
 
 
-def failed(number: int, error: BaseException, root: str) -> bytes:
+def failed(number: int, error: BaseException, root: str, conduct: Conduct | None = None) -> bytes:
     """Return the line that ends a trial whose agent raised."""
-    return encode({"op": "done", "id": number, "failure": failure_of(error, root)})
+    told = {} if conduct is None else conduct.told()
+    return encode({"op": "done", "id": number, "failure": failure_of(error, root), **told})
 
 
 _RETIRE = encode({"op": "retire"})
@@ -1041,13 +1630,17 @@ class SerialWorker:
     def _cleaned(self) -> bytes:
         """Undo what the trial did to this process; return what to say where that cannot be."""
         self._state.restore()
-        return _RETIRE if self._state.has_leftovers() else b""
+        is_spent = self._desk.guard is not None and self._desk.guard.is_spent
+        return _RETIRE if is_spent or self._state.has_leftovers() else b""
 
     def _run(self, message: Message) -> bytes:
         env = Env(message, self._desk)
         try:
-            value = env.finish(self._desk.function(Record(message["task"]), env))
-            return done(message["id"], result_of(value), env.turns)
+            with self._desk.watching(env.conduct):
+                value = env.finish(self._desk.function(Record(message["task"]), env))
+            return done(message["id"], result_of(value), env.turns, env.conduct)
+        except BaseException as error:  # noqa: BLE001 - sys.exit of the agent is its failure as well
+            return failed(message["id"], error, self._desk.root, env.conduct)
         finally:
             self._desk.tidy()
             env.world.close()
@@ -1224,12 +1817,13 @@ class InlineWorker:
 
     async def _trial(self, message: Message) -> None:
         number = message["id"]
+        env = Env(message, self._desk)
         try:
-            line = await self._run(message)
+            line = await self._run(message, env)
         except self._cancelled_error:
             return
         except BaseException as error:  # noqa: BLE001 - sys.exit of the agent is its failure as well
-            line = failed(number, error, self._desk.root)
+            line = failed(number, error, self._desk.root, env.conduct)
         task, _ = self._running.get(number, (None, 0.0))
         if task is not None and not _was_cancelled(task):
             del self._running[number]
@@ -1241,18 +1835,19 @@ class InlineWorker:
             stoppable = self._is_async
             self._desk.post(encode({"op": "lost", "id": number, "stoppable": stoppable}))
 
-    async def _run(self, message: Message) -> bytes:
-        env = Env(message, self._desk)
+    async def _run(self, message: Message, env: Env) -> bytes:
         try:
-            value = await self._value(Record(message["task"]), env)
-            return done(message["id"], result_of(value), env.turns)
+            with self._desk.watching(env.conduct):
+                value = await self._value(Record(message["task"]), env)
+            return done(message["id"], result_of(value), env.turns, env.conduct)
         finally:
             env.world.close()
 
     async def _value(self, task: Record, env: Env) -> Any:
         if self._is_async:
             return await self._desk.function(task, env)
-        value = await self._events.run_in_executor(self._executor(), self._call, task, env)
+        call = contextvars.copy_context().run
+        value = await self._events.run_in_executor(self._executor(), call, self._call, task, env)
         return await value if hasattr(value, "__await__") else value
 
     def _call(self, task: Record, env: Env) -> Any:

@@ -8,7 +8,14 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["baseline_options", "output_option", "project_options", "report_options", "run_options"]
+__all__ = [
+    "baseline_options",
+    "output_option",
+    "project_options",
+    "report_options",
+    "run_options",
+    "strictness_option",
+]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -75,6 +82,22 @@ def run_options(function: _Function) -> _Function:
         ),
         click.option("--resume", is_flag=True, help="Continue an unfinished run."),
         click.option("--fresh", is_flag=True, help="Throw an unfinished run away."),
+    )
+
+
+def strictness_option(function: _Function) -> _Function:
+    """Add ``--strict-determinism``."""
+    return _apply(
+        function,
+        click.option(
+            "--strict-determinism",
+            "determinism",
+            type=click.Choice(["raise", "warn", "off"]),
+            is_flag=False,
+            flag_value="raise",
+            default="off",
+            help="Fail trials whose own code uses chance or time that no seed decides, or warn.",
+        ),
     )
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 from ci_gate.errors import printable
 from ci_gate.grading.options import unknown_options
-from ci_gate.model.suite import GraderSpec, PlannedTrial, Task
+from ci_gate.model.suite import GraderSpec, PlannedTrial
 from ci_gate.model.trial import Cause, Grade, Trajectory
 from ci_gate.ports import TrialSandbox
 
@@ -70,7 +70,7 @@ class OwnGrader:
     ) -> Grade:
         """Return what the function says of the trial."""
         payload = {
-            "task": _shown_task(trial.task),
+            "task": {**trial.task.shown(), "tags": list(trial.task.tags)},
             "trajectory": msgspec.to_builtins(trajectory),
             "before": dict(self._initial(trial)),
             "after": {"database": _text(sandbox.database), "workdir": _text(sandbox.workdir)},
@@ -79,16 +79,6 @@ class OwnGrader:
         if "result" not in reply:
             return _fault(self._name, str(reply.get("error", "the worker gave no result")))
         return grade_of(self._name, reply["result"])
-
-
-def _shown_task(task: Task) -> dict[str, Any]:
-    return {
-        "id": task.id,
-        "instruction": task.instruction,
-        "input": task.input,
-        "metadata": dict(task.metadata),
-        "tags": list(task.tags),
-    }
 
 
 def _text(path: object) -> str | None:

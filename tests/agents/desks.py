@@ -15,6 +15,7 @@ from ci_gate.model.agent import AgentSpec
 from ci_gate.model.suite import PlannedTrial
 from ci_gate.model.trial import Step, Trajectory
 from ci_gate.ports import Agent, Observation, TrialSandbox
+from ci_gate.sandbox.values import plain_of
 from tests.trials import trial_of
 
 
@@ -32,11 +33,21 @@ class ScriptedWorld:
         self.database = database
         self.now = "2026-01-01T09:00:00Z"
         self.steps: list[Step] = []
+        self.lanes: list[str] = []
         self.closed = 0
         self._faults = faults or {}
 
     def observe(
-        self, kind: str, name: str, arguments: Any, output: Any, *, is_error: bool, turn: int | None
+        self,
+        kind: str,
+        name: str,
+        arguments: Any,
+        output: Any,
+        *,
+        is_error: bool,
+        turn: int | None,
+        lane: str = "main",
+        duration_ms: float | None = None,
     ) -> Observation:
         """Record a call and return its output, or the fault that was planned for it."""
         passed = Observation(output=output, is_error=is_error)
@@ -45,14 +56,24 @@ class ScriptedWorld:
             Step(
                 kind=kind,
                 name=name,
-                input=arguments,
-                output=seen.output,
+                input=plain_of(arguments),
+                output=plain_of(seen.output),
                 is_error=seen.is_error,
                 fault=seen.fault,
                 turn=turn,
             )
         )
+        self.lanes.append(lane)
         return seen
+
+    answers = False
+
+    def answer(self, lane: str, kind: str, name: str, arguments: Any) -> Observation:
+        """Answer nothing: every call is made."""
+        raise AssertionError("nobody is to be asked")
+
+    def finish(self, reported: Sequence[Step]) -> None:
+        """Keep no trace."""
 
     def close(self) -> None:
         """Count how often the world was closed."""
