@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from ci_gate.config import SuiteConfig
+from ci_gate.decision.conditional_rate import baseline_warnings
 from ci_gate.decision.summary import suite_metrics
 from ci_gate.errors import BaselineError, Problem, UsageError, printable
 from ci_gate.gate.bar import admitted_ks, anchor_path, baseline_path
 from ci_gate.gate.determinism import require_determinism
+from ci_gate.gate.keeping import Keeping, RunWithTraces, StagedTraces, kept_folder
 from ci_gate.gate.measure import RunOptions, Watch, measure, prepare
 from ci_gate.gate.project import Project, Word, open_project, refuse_privileged_event
 from ci_gate.model.run import Baseline
@@ -23,8 +26,7 @@ from ci_gate.store.runs import RunFile
 __all__ = ["UpdateRequest", "Updated", "update"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class UpdateRequest:
+class UpdateRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What ``baseline update`` was asked; None is what the user did not say.
 
     ``anchor`` replaces the anchor, which is otherwise written by the first update alone.
@@ -40,8 +42,7 @@ class UpdateRequest:
     environment: Mapping[str, str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Updated:
+class Updated(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a suite's baseline.
 
     Attributes
@@ -59,6 +60,10 @@ class Updated:
         Suite metrics before (empty where there was none) and now.
     accepted : tuple of Problem
         Why it would have been refused, had it not been forced.
+    warnings : tuple of str
+        What is odd about it although it can serve.
+    traces : Keeping or None
+        The kept traces; None where the configuration keeps none.
     """
 
     suite: str
@@ -70,6 +75,8 @@ class Updated:
     baseline: Mapping[str, float | None]
     candidate: Mapping[str, float | None]
     accepted: tuple[Problem, ...]
+    warnings: tuple[str, ...] = ()
+    traces: Keeping | None = None
 
 
 def update(request: UpdateRequest, watch: Watch) -> tuple[Updated, ...]:
@@ -137,7 +144,12 @@ def _from_files(project: Project, request: UpdateRequest) -> Updated:
     suite = project.config.suite(name)
     for run in runs:
         require_determinism(run, project.config.policy_of(suite))
-    return _kept(project, suite, runs, request)
+    folders = [path.parent for path in request.runs]
+    return _kept(project, suite, _with_traces(runs, folders), request)
+
+
+def _with_traces(runs: Sequence[RunFile], folders: Sequence[Path]) -> list[RunWithTraces]:
+    return [RunWithTraces(run=r, folder=f) for r, f in zip(runs, folders, strict=True)]
 
 
 def _from_deep_run(
@@ -149,12 +161,13 @@ def _from_deep_run(
     folder = project.output / "deep"
     prepared = prepare(project, suite, request.run, repeats=repeats, bar=None, folder=folder)
     measured = measure(project, prepared, request.run, watch)
-    return _kept(project, suite, [measured.run], request)
+    return _kept(project, suite, _with_traces([measured.run], [measured.path.parent]), request)
 
 
 def _kept(
-    project: Project, suite: SuiteConfig, runs: list[RunFile], request: UpdateRequest
+    project: Project, suite: SuiteConfig, given: list[RunWithTraces], request: UpdateRequest
 ) -> Updated:
+    runs = [one.run for one in given]
     path = baseline_path(project, suite.name)
     before = load_baseline(path) if path.exists() else None
     after = pool(before, runs, forced=request.forced)
@@ -166,8 +179,7 @@ def _kept(
         raise _refused(problems)
     written = moves_bar(before, after)
     path.parent.mkdir(parents=True, exist_ok=True)
-    if written:
-        write_whole(path, dump_baseline(after))
+    keeping = _written(project, suite, after, given, path if written else None)
     return Updated(
         suite=suite.name,
         path=path,
@@ -178,7 +190,41 @@ def _kept(
         baseline={} if before is None else suite_metrics(to_side(before), policy.ks),
         candidate=suite_metrics(to_side(after), policy.ks),
         accepted=tuple(problems),
+        warnings=(
+            *baseline_warnings(to_side(after), policy, trials=suite.trials),
+            *_on_left_traces(project, suite),
+        ),
+        traces=keeping,
     )
+
+
+def _written(
+    project: Project,
+    suite: SuiteConfig,
+    baseline: Baseline,
+    given: Sequence[RunWithTraces],
+    path: Path | None,
+) -> Keeping | None:
+    """Write the baseline where a path is given, and with it the traces that are kept.
+
+    These are complete before the baseline is touched, and are in their place right after it.
+    """
+    if not project.config.baseline.keep_traces:
+        if path is not None:
+            write_whole(path, dump_baseline(baseline))
+        return None
+    with StagedTraces(project, suite.name, baseline, given) as traces:
+        if path is not None:
+            write_whole(path, dump_baseline(baseline))
+        return traces.replace()
+
+
+def _on_left_traces(project: Project, suite: SuiteConfig) -> list[str]:
+    folder = kept_folder(project, suite.name)
+    if project.config.baseline.keep_traces or not folder.exists():
+        return []
+    shown = printable(folder.relative_to(project.root))
+    return [f"{shown} holds traces of an earlier baseline: remove it, or set keep_traces = true."]
 
 
 def _anchored(
