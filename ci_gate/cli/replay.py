@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from ci_gate.cli.options import project_options
+from ci_gate.cli.options import output_option, project_options, strictness_option
+
+if TYPE_CHECKING:
+    from ci_gate.agents.strictness import Determinism
 
 
 @click.command(
@@ -15,24 +19,50 @@ from ci_gate.cli.options import project_options
     epilog="""\b
 Example:
   ci-gate replay refund-4812 --trial 3
+  ci-gate replay --artifact downloaded refund-4812 --trial 3
+  ci-gate replay refund-4812 --trial 3 --until 4
 """,
 )
 @click.argument("task")
 @project_options
+@output_option
+@strictness_option
+@click.option(
+    "--artifact",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Play from the recordings in this folder, such as a downloaded one.",
+)
+@click.option("--live", is_flag=True, help="Make every call for real, though there is a recording.")
+@click.option(
+    "--until", type=click.IntRange(0), help="Stop after this call of the recording; not judged."
+)
+@click.option("--step", is_flag=True, help="Walk call by call, on a terminal.")
 @click.option("--trial", type=click.IntRange(0), default=0, show_default=True, help="Seed index.")
 @click.option("--repeat", type=click.IntRange(0), default=0, help="Run over the seeds.")
 def command(
     task: str,
     config_path: Path | None,
     suite: str | None,
+    output: Path | None,
+    determinism: Determinism,
+    artifact: Path | None,
+    live: bool,
+    until: int | None,
+    step: bool,
     trial: int,
     repeat: int,
 ) -> int:
-    """Run one trial of TASK again with its seed; print its steps, faults, grades and result.
+    """See one trial of TASK again; print its steps, faults, grades and result.
 
-    The status is 0 for a pass, 1 for a failure, 3 for an errored trial. Nothing is written.
+    Where its calls were recorded, it is played from the recording: nothing is called, and no
+    credentials are needed. Else it is run live with its seed.
+
+    The status is 0 for a pass, 1 for a failure or where the agent leaves the recording, 3 for an
+    errored trial. Nothing is written. A trial that was stopped by --until or --step is not judged:
+    the status is 0 unless the agent left the recording.
     """
     from ci_gate.cli.show import show_replay
+    from ci_gate.cli.walking import walk_of
     from ci_gate.gate.replay import ReplayRequest, replay
 
     result = replay(
@@ -43,7 +73,12 @@ def command(
             trial=trial,
             repeat=repeat,
             environment=os.environ,
+            output=output,
+            artifact=artifact,
+            live=live,
+            walk=walk_of(until=until, step=step),
+            determinism=determinism,
         )
     )
-    show_replay(result)
+    show_replay(result, is_walked=step)
     return result.exit_code
