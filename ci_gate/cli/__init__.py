@@ -37,6 +37,7 @@ _VERBS = {
     "compare": _Verb("compare", "Judge a run or baseline file against another."),
     "replay": _Verb("replay", "Run one trial again with its seed and show what happens."),
     "baseline": _Verb("baseline", "Update, show, diff or trace the history of a baseline."),
+    "trace": _Verb("trace", "Show, verify and compare recorded trials."),
     "power": _Verb("power", "Say what a check would see, and what seeing more costs."),
     "selfcheck": _Verb("selfcheck", "Measure this gate's false alarms on an unchanged agent."),
     "report": _Verb("report", "Render a stored verdict as Markdown, JUnit XML or text."),
@@ -94,7 +95,10 @@ def main() -> None:
     # Nearly all that a command makes lives to its end; looking for garbage every 700 objects is a
     # tenth of the time of a short one.
     gc.set_threshold(50_000, 20, 20)
-    sys.exit(_status(sys.argv[1:]))
+    status = _status(sys.argv[1:])
+    # Nor does the end have to look at all of it once more, which is another tenth.
+    gc.freeze()
+    sys.exit(status)
 
 
 def _status(arguments: list[str]) -> int:
@@ -116,8 +120,12 @@ def _status(arguments: list[str]) -> int:
 
 
 def _explain(error: GateError) -> int:
+    from ci_gate.redaction import Redactor, secrets_of_environment
+
+    # What an agent printed before it broke may be in it.
+    redactor = Redactor(secrets_of_environment(os.environ))
     for problem in error.problems[:_MOST_PROBLEMS]:
-        lines = str(problem).splitlines() or [""]
+        lines = redactor.reason(str(problem)).splitlines() or [""]
         click.echo(f"ci-gate: {lines[0]}", err=True)
         for line in lines[1:]:
             click.echo(f"  {line}", err=True)

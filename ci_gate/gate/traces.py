@@ -1,0 +1,102 @@
+"""What is asked of trace files: what is in them, whether they are whole, where two part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ci_gate.errors import FileFormatError, UsageError, printable
+from ci_gate.model.trace import Trace, TraceRecord
+from ci_gate.model.trace_findings import Ledger, TraceDiff
+from ci_gate.store.traces import TraceReading, read_trace
+from ci_gate.tracing.divergence import diff_traces
+from ci_gate.tracing.impact import impact_of
+from ci_gate.tracing.ledger import ledger_of
+
+__all__ = ["Verified", "call_of", "diff", "impact", "show", "totals", "verify"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verified:
+    """A trace whose chain is whole: how many calls it has, and the digest of the last."""
+
+    path: Path
+    calls: int
+    head: str
+
+
+def show(path: Path) -> Trace:
+    """Return a trace, whole or of a trial that was cut short.
+
+    Raises
+    ------
+    FileFormatError
+        It is no trace, or it was changed.
+    """
+    return read_trace(path, allow_open_end=True)
+
+
+def totals(trace: Trace) -> Ledger:
+    """Return what the calls of a trace cost; the states of its world are none."""
+    return ledger_of(record for record in trace.records if record.kind != "state")
+
+
+def verify(paths: Sequence[Path]) -> list[Verified]:
+    """Check the chain of every trace, in memory bounded by the longest line.
+
+    Raises
+    ------
+    FileFormatError
+        With everything that is wrong in any of them.
+    """
+    verified, problems = [], []
+    for path in paths:
+        reading = TraceReading(path)
+        calls = sum(1 for _ in reading.records())
+        reading.check_meta()
+        problems += reading.problems
+        if not reading.problems and reading.footer is not None:
+            verified.append(Verified(path=path, calls=calls, head=reading.footer.head))
+    if problems:
+        raise FileFormatError.of(problems)
+    return verified
+
+
+def diff(baseline: Path, candidate: Path) -> TraceDiff:
+    """Compare two traces call by call.
+
+    Raises
+    ------
+    FileFormatError
+        One of them is no trace, or was changed.
+    """
+    return diff_traces(show(baseline), show(candidate))
+
+
+def impact(path: Path, order: int) -> tuple[tuple[TraceRecord, ...], tuple[int, ...]]:
+    """Return the calls of a trace, and the orders of those that one of them could have touched.
+
+    Raises
+    ------
+    FileFormatError
+        It is no trace, or it was changed.
+    UsageError
+        There is no such call.
+    """
+    records = show(path).records
+    return records, impact_of(records, call_of(path, records, order).order)
+
+
+def call_of(path: Path, records: Sequence[TraceRecord], order: int) -> TraceRecord:
+    """Return one call of a trace.
+
+    Raises
+    ------
+    UsageError
+        There is no such call.
+    """
+    if not 0 <= order < len(records):
+        hint = f"It has calls 0 to {len(records) - 1}." if records else "It has no calls."
+        raise UsageError(f"there is no call {order}", where=printable(path), hint=hint)
+    return records[order]
