@@ -1,0 +1,248 @@
+"""No secret reaches a file, whatever form it travels in; everything else does."""
+
+import base64
+import json
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_gate.redaction import Redactor, secrets_of_environment
+
+_SECRET = 'pa55"wörd/+\\x=&'
+
+
+_SHAPES = [
+    "Authorization: Bearer abcdef.123456-xyz",
+    "authorization=Basic dXNlcjpwYXNzd29yZA==",
+    '{"api_key": "0123456789abcdef"}',
+    r"{\"password\": \"hunter2hunter2\"}",
+    "Set-Cookie: session=0123456789; Path=/",
+    "sk-proj-abcdefghijklmnopqrstuvwx",
+    "AKIAABCDEFGHIJKLMNOP",
+    "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+    "xoxb-1234567890-abcdefghij",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.SflKxwRJSMeKKF2QT4",
+    "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\n-----END RSA PRIVATE KEY-----",
+    "postgres://admin:s3cr3t@db.example/orders",
+]
+
+
+@pytest.mark.parametrize("text", _SHAPES)
+def test_text_in_the_shape_of_a_credential_is_taken_out(text):
+    """Without knowing the secret; the kind of what was there is kept."""
+    secret = max(text.replace('"', " ").replace("\\", " ").split(), key=len)
+
+    redacted = Redactor().text(text)
+
+    assert "[REDACTED:" in redacted
+    assert secret not in redacted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "refund order 4812 for user@example.com",
+        "the basic plan costs 12 USD",
+        "password reset was sent",
+        "https://example.com/a?b=c",
+        "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a",
+        "task-4812 sk- pk_x cookie",
+        "550e8400-e29b-41d4-a716-446655440000",
+    ],
+)
+def test_ordinary_text_is_left_alone(text):
+    """A garbled trace helps nobody."""
+    assert Redactor().text(text) == text
+
+
+@given(st.text('abc é"\\\n/', max_size=9), st.text("xyz ?&\n", max_size=9))
+def test_a_known_secret_is_found_in_every_form_and_at_every_place(before, after):
+    """Plain, JSON once and twice, percent-encoded, base64 and base64url of a longer text."""
+    text = before + _SECRET + after
+    raw = text.encode()
+    forms = [
+        text,
+        json.dumps(text),
+        json.dumps(json.dumps(text)),
+        json.dumps(text, ensure_ascii=False),
+        quote(text),
+        base64.b64encode(raw).decode(),
+        base64.urlsafe_b64encode(raw).decode(),
+    ]
+    redactor = Redactor([_SECRET])
+
+    for form in forms[:5]:
+        assert redactor.text(form) != form
+        assert "wörd" not in redactor.text(form)
+    for form in forms[5:]:
+        assert _SECRET.encode() not in _decoded(redactor.text(form))
+
+
+def _decoded(text):
+    kept = "".join(char for char in text if char.isalnum() or char in "+/-_")
+    kept += "A" * (-len(kept) % 4)
+    return base64.b64decode(kept.replace("-", "+").replace("_", "/"))
+
+
+def test_values_under_names_of_secrets_are_taken_out():
+    """As a mapping, in lists, and as a header split into name and value."""
+    value = {
+        "headers": [["X-Api-Key", "k-123"], ["Accept", "text/html"]],
+        "Client-Secret": ["one", "two"],
+        "tokens": 12,
+        "password": None,
+        "nested": {"refresh_token": "abc"},
+    }
+
+    assert Redactor().value(value) == {
+        "headers": [["X-Api-Key", "[REDACTED:secret]"], ["Accept", "text/html"]],
+        "Client-Secret": "[REDACTED:secret]",
+        "tokens": 12,
+        "password": None,
+        "nested": {"refresh_token": "[REDACTED:secret]"},
+    }
+
+
+def test_what_was_found_under_a_name_is_taken_out_wherever_it_turns_up():
+    """Also in the same value before its name, and in later ones."""
+    redactor = Redactor()
+
+    first = redactor.value({"echo": "got zebra-4711-token", "access_token": "zebra-4711-token"})
+    later = redactor.value({"query": "use zebra-4711-token now"})
+
+    assert first["echo"] == "got [REDACTED:secret]"
+    assert later == {"query": "use [REDACTED:secret] now"}
+
+
+def test_the_token_of_a_bearer_header_is_known_without_its_scheme():
+    """The header says ``Bearer x``; elsewhere there is x alone."""
+    redactor = Redactor()
+    redactor.value({"Authorization": "Bearer zebra-4711-token"})
+
+    assert redactor.text("zebra-4711-token") == "[REDACTED:secret]"
+
+
+def test_redacting_twice_changes_nothing():
+    """A replay redacts what was redacted, and its digests still agree."""
+    value = {"api_key": "0123456789", "note": "Authorization: Bearer abcdefgh12345"}
+    once = Redactor().value(value)
+
+    assert Redactor().value(once) == once
+
+
+def test_configured_patterns_are_taken_out():
+    """What a team calls secret is secret."""
+    assert Redactor(patterns=[r"\bCUST-\d+"]).text("for CUST-12345") == (
+        "for [REDACTED:configured]"
+    )
+
+
+def test_secrets_of_the_environment_are_those_whose_names_say_so():
+    """Paths, numbers and short words under such names are no secrets."""
+    environment = {
+        "OPENAI_API_KEY": "abcdefgh1234",
+        "DB_PASSWORD": "correct horse battery",
+        "SSH_AUTH_SOCK": "/run/agent.sock",
+        "KEY_COUNT": "1234567890",
+        "TOKEN": "short",
+        "HOME": "/home/somebody",
+        "KEYBOARD": "something-long",
+    }
+
+    assert secrets_of_environment(environment) == ("correct horse battery", "abcdefgh1234")
+
+
+def test_hostile_text_is_redacted_in_time():
+    """Nothing backtracks: a megabyte of almost-secrets takes well under a second a pattern."""
+    redactor = Redactor([_SECRET])
+
+    for piece in ("Bearer ", "eyJ", "sk-a-", "password:", "://a:", "-----BEGIN PRIVATE KEY-----"):
+        redactor.text(piece * 20_000)
+
+
+def test_deep_values_do_not_exhaust_the_stack():
+    """What lies deeper than any tool's answer is left as it is."""
+    value = {"password": "0123456789"}
+    for _ in range(400):
+        value = [value]
+
+    assert Redactor().value(value) is not None
+
+
+@pytest.mark.parametrize("is_key", [True, False])
+@pytest.mark.parametrize("text", _SHAPES)
+def test_what_the_quick_look_passes_over_holds_no_secret(text, is_key):
+    """The short way never hides what the long way finds."""
+    value = {text: 1} if is_key else {"note": [text]}
+
+    assert Redactor().value(value) != value
+
+
+def test_what_one_trial_learns_no_other_is_told():
+    """A fresh redactor knows the secrets it was made with and nothing that was found since."""
+    base = Redactor([_SECRET])
+    one, other = base.fresh(), base.fresh()
+    one.value({"password": "zebra-4711-token"})
+
+    assert one.text("zebra-4711-token") == "[REDACTED:secret]"
+    assert other.text("zebra-4711-token") == "zebra-4711-token"
+    assert other.text(_SECRET) == "[REDACTED:secret]"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        ["Authorization", "k-12345678"],
+        ["Accept", "text/html", "X-Api-Key", "k-12345678"],
+        {"name": "Cookie", "value": "k-12345678"},
+        {"header": "Authorization", "value": ["k-12345678"]},
+        {"HTTP_AUTHORIZATION": "k-12345678"},
+    ],
+)
+def test_a_header_split_into_name_and_value_is_taken_out(value):
+    """As a pair, in a flat list by turns, as an object of both, as a variable of CGI."""
+    assert "k-12345678" not in repr(Redactor().value(value))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        ["password", "email", "name"],
+        ["see the docs", "password"],
+        {"name": "region", "value": "eu-west"},
+        {"usage": {"input_tokens": 5, "total_tokens": 7}, "logprobs": [{"token": "Hello there"}]},
+        {"keys": ["a", "b"], "key": "refund-4812"},
+    ],
+)
+def test_names_alone_and_other_values_are_left_alone(value):
+    """What is no secret stays as it is."""
+    assert Redactor().value(value) == value
+
+
+def test_the_beginning_of_a_secret_at_a_cut_is_taken_out():
+    """Reasons are cut at a length, wherever that is."""
+    redactor = Redactor(["zebra-4711-token"])
+
+    assert redactor.reason("got zebra-4711-t... (537 characters)") == (
+        "got [REDACTED:secret]... (537 characters)"
+    )
+    assert redactor.reason("got zebra-4711") == "got [REDACTED:secret]"
+    assert redactor.reason("got zebra-4") == "got zebra-4"
+    assert redactor.reason("a zebra-4711-farm") == "a zebra-4711-farm"
+
+
+@pytest.mark.parametrize("text", ["OPENAI_API_KEY=0123456789", "İ password: 0123456789"])
+def test_assignments_are_found_in_longer_names_and_beside_odd_letters(text):
+    """As in a dump of an environment; a letter that becomes two in lower case shifts nothing."""
+    assert Redactor().text(text).endswith("[REDACTED:secret]")
+    assert Redactor().text(text).startswith(text[:3])
+
+
+@given(st.sampled_from([*_SHAPES, "plain"]), st.text(max_size=20), st.text(max_size=20))
+def test_the_quick_look_misses_nothing_that_a_text_alone_shows(shape, before, after):
+    """A value loses what each of its texts would lose by itself, whatever JSON makes of them."""
+    text = before + shape + after
+
+    assert Redactor().value([{"note": text}]) == [{"note": Redactor().text(text)}]
