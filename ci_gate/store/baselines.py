@@ -36,6 +36,7 @@ from ci_gate.model.run import (
     SideTask,
 )
 from ci_gate.prng import format_seed, parse_seed
+from ci_gate.store.answers import answer_mistakes, parsed
 from ci_gate.store.files import read_whole
 from ci_gate.store.formats import BASELINE, check_schema, decode_object, typed, unknown_fields
 from ci_gate.store.measures import STANDARD, rounded
@@ -202,13 +203,18 @@ class _Parser:
         if entry is None or head is None:
             return None
         length = head.trials if entry.trials is None else entry.trials
-        for mistake in (*_shape_mistakes(entry, runs), *_outcome_mistakes(entry, length)):
+        mistakes = (
+            *_shape_mistakes(entry, runs),
+            *_outcome_mistakes(entry, length),
+            *answer_mistakes(entry),
+        )
+        for mistake in mistakes:
             self._add(path, mistake)
         return msgspec.structs.replace(entry, extra=unknown_fields(fields, BaselineTask))
 
 
 def _shape_mistakes(entry: BaselineTask, runs: int) -> Iterator[str]:
-    lists: dict[str, Sequence[Any] | None] = {"outcomes": entry.outcomes}
+    lists: dict[str, Sequence[Any] | None] = {"outcomes": entry.outcomes, "answers": entry.answers}
     lists |= {name: getattr(entry, name) for name in (*_COUNTS, *STANDARD)}
     lists |= {f"measures.{printable(name)}": one for name, one in (entry.measures or {}).items()}
     for name, values in lists.items():
@@ -288,6 +294,8 @@ def _task_fields(task: BaselineTask) -> dict[str, Any]:
     if task.measures:
         own = sorted(task.measures.items())
         fields["measures"] = {name: _numbers(values, name) for name, values in own}
+    if task.answers is not None:
+        fields["answers"] = task.answers
     return {**fields, **dict(sorted(task.extra.items()))}
 
 
@@ -351,4 +359,5 @@ def _side_task(entry: BaselineTask, baseline: Baseline) -> SideTask:
         faulted=entry.faulted,
         recovered=entry.recovered,
         looped=entry.looped,
+        answers=parsed(entry),
     )

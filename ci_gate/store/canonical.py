@@ -27,7 +27,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ci_gate import codec
-from ci_gate.model.trial import Grade, TrialRecord
+from ci_gate.model.trial import Answers, Grade, TrialRecord
 
 __all__ = ["Forms", "JoinedDigest", "forms_of"]
 
@@ -77,11 +77,13 @@ def _optional(kind: type[msgspec.Struct], **other_types: Any) -> type[msgspec.St
 # Read as floats, large whole numbers would lose digits that count.
 _Number = int | float | None
 _KnownGrade: Any = _optional(Grade, score=_Number)
+_KnownAnswers: Any = _optional(Answers)
 _KnownLine: Any = _optional(
     TrialRecord,
     cost_usd=_Number,
     measures=dict[str, _Number] | None,
     grades=list[_KnownGrade] | None,
+    answers=_KnownAnswers | None,
 )
 _decode: Final = msgspec.json.Decoder(_Fields).decode
 _decode_known: Final = msgspec.json.Decoder(_KnownLine).decode

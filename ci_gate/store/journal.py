@@ -23,7 +23,7 @@ import os
 import secrets
 import stat
 import threading
-from collections.abc import Mapping
+from collections.abc import KeysView, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -35,8 +35,8 @@ from ci_gate.errors import FileFormatError, InternalError, JournalError, Platfor
 from ci_gate.model.run import RunFooter, RunHeader, Stop, StopReason
 from ci_gate.model.trial import TrialRecord
 from ci_gate.store.files import failed_write, sync_folder
-from ci_gate.store.runs import verified
-from ci_gate.store.scan import MAX_LINE_BYTES, Scan, digests_of, scan
+from ci_gate.store.runs import RunFile, verified
+from ci_gate.store.scan import MAX_LINE_BYTES, Scan, scan
 
 __all__ = ["Journal", "TrialKey"]
 
@@ -68,12 +68,15 @@ class Journal:
     header : RunHeader
         That of the file: the earlier run's where it was resumed.
     records : mapping of (task, trial, repeat) to TrialRecord
-        What was finished before the journal was opened; empty unless it was resumed.
+        What was finished before the journal was opened, in the order of the lines that survive;
+        empty unless it was resumed.
     spent_usd : float
         What every attempt cost that was kept before the journal was opened, those that later ones
         superseded among them; in US dollars.
     footer : RunFooter or None
         Given where ``resume`` found the run finished, or after ``finish``; nothing can be appended.
+    run : RunFile or None
+        Given after ``finish``: what the file holds, as ``load_run`` would read it once more.
     dropped_bytes : int
         Length of the torn last line that was cut off on resuming.
     """
@@ -84,6 +87,7 @@ class Journal:
         self.records: Mapping[TrialKey, TrialRecord] = {}
         self.spent_usd = 0.0
         self.footer: RunFooter | None = None
+        self.run: RunFile | None = None
         self.dropped_bytes = 0
         self._descriptor = descriptor
         status = os.fstat(descriptor)
@@ -175,7 +179,7 @@ class Journal:
     def _resumed(cls, path: Path, descriptor: int, header: RunHeader, found: Scan) -> Self:
         _check_same_run(found.header, header, path)
         journal = cls(path, descriptor, found.header)
-        journal.records = {record.key: record for record in found.records}
+        journal.records = {record.key: record for record in found.by_line()}
         journal.spent_usd = found.spent_usd
         journal._attempts = {record.key: record.attempt for record in found.records}
         if not _is_unfinished(found):
@@ -188,6 +192,11 @@ class Journal:
         if found.open_end:
             journal._write(b"\n")
         return journal
+
+    @property
+    def recorded(self) -> KeysView[TrialKey]:
+        """The trials that have a line, as (task, trial, repeat)."""
+        return self._attempts.keys()
 
     def append(self, record: TrialRecord) -> None:
         """Keep an attempt that ended; its line is in the file when this returns.
@@ -228,9 +237,8 @@ class Journal:
         self._check_size(os.fstat(self._descriptor).st_size, self._size)
         with os.fdopen(os.dup(self._descriptor), "rb") as stream:
             stream.seek(0)
-            found = scan(stream, printable(self.path))
-            digest = digests_of(found, stream, found.order()).whole
-        footer = RunFooter(trials=len(found.records), stop=stop, digest=digest)
+            run = verified(scan(stream, printable(self.path)), stream)
+        footer = RunFooter(trials=len(run.records), stop=stop, digest=run.digest)
         body = self._size
         self._write(encode(footer) + b"\n")
         # Only now: what was changed before the digest was taken, or while it was, shows here.
@@ -238,6 +246,7 @@ class Journal:
             os.ftruncate(self._descriptor, body)
             raise self._changed("Lines of it are not what was written. Use --fresh.")
         self.footer = footer
+        self.run = msgspec.structs.replace(run, footer=footer)
         self.close()
         return footer
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from ci_gate.model.run import Measure
 from ci_gate.model.trial import Status, TrialRecord
@@ -20,17 +21,16 @@ Repeats = Sequence[Sequence[TrialRecord]]
 _Counts = tuple[int | None, ...] | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class FaultCounts:
+class FaultCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of judged trials for each repeat; None where no trial says.
 
     ``faulted`` met at least one fault, ``recovered`` are those of them that passed and recovered
     from every fault, ``looped`` repeated a call in vain.
     """
 
-    faulted: _Counts
-    recovered: _Counts
-    looped: _Counts
+    faulted: _Counts = None
+    recovered: _Counts = None
+    looped: _Counts = None
 
 
 def measured(repeats: Repeats) -> dict[str, tuple[Measure | None, ...]]:

@@ -6,13 +6,15 @@ admitted. It must not know files' layout, nor how two sides are compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from ci_gate.errors import BaselineError, Problem, printable
+from ci_gate.model.copies import copies_of, without_copies
 from ci_gate.model.policy import within_rate
 from ci_gate.model.run import (
     ERRORED,
@@ -27,6 +29,8 @@ from ci_gate.model.run import (
     SideTask,
     StopReason,
 )
+from ci_gate.store.answers import dumped
+from ci_gate.store.baselines import to_side as side_of_baseline
 from ci_gate.store.measures import STANDARD, rounded
 from ci_gate.store.runs import RunFile, to_side
 
@@ -34,6 +38,7 @@ __all__ = ["admit", "from_run", "moves_bar", "pool"]
 
 _COUNTS: Final = ("faulted", "recovered", "looped")
 _MOST_NAMED: Final = 5
+_STOPPED_BY_OUTCOMES: Final = frozenset({StopReason.CURTAILED_PASS, StopReason.CURTAILED_REGRESSED})
 _CUT_SHORT: Final = frozenset({StopReason.INTERRUPTED, StopReason.BUDGET})
 
 
@@ -95,6 +100,7 @@ def _entry(task: SideTask, trials: int, repeats: Sequence[int]) -> BaselineTask:
         outcomes=tuple(_outcomes(task.outcomes[repeat]) for repeat in repeats),
         trials=None if length == trials else length,
         measures=own or None,
+        answers=dumped(task.answers, length, repeats),
         **counts,
         **standard,
     )
@@ -223,7 +229,8 @@ def _joined(first: _Half, second: _Half) -> BaselineTask:
     halves = (first, second)
     entries = [half.task for half in halves if half.task is not None]
     rows: dict[str, Any] = {
-        name: _known(_row(halves, attrgetter(name), None)) for name in (*_COUNTS, *STANDARD)
+        name: _known(_row(halves, attrgetter(name), None))
+        for name in (*_COUNTS, *STANDARD, "answers")
     }
     own = {
         name: _row(halves, _own_measure(name), None)
@@ -292,8 +299,9 @@ def admit(
 
     Notes
     -----
-    Refused are: a run that was cut short or holds a part of the suite, trials that were not run,
-    a task with too few judged trials for the largest k (the gate would not see it break), too many
+    Refused are: a run that was cut short, was stopped by its outcomes or holds a part of the suite,
+    a run each of whose trials is a copy, trials that were not run, a task with too few judged
+    trials for the largest k (the gate would not see it break; copies are no trials), too many
     errored trials, not a single passing trial.
     """
     problems = [problem for run in runs for problem in _mistakes_of_run(run)]
@@ -301,6 +309,7 @@ def admit(
     where = f"baseline of {printable(baseline.suite)}"
     mistakes = [
         _not_run(outcomes),
+        _replayed(baseline),
         _too_few_judged(baseline, max(ks, default=1)),
         _too_many_errors(baseline, outcomes, max_errored_rate),
         None if PASSED in outcomes else "not a single trial passed",
@@ -311,6 +320,10 @@ def admit(
 def _mistakes_of_run(run: RunFile) -> Iterator[Problem]:
     if not run.complete or (run.footer and run.footer.stop.reason in _CUT_SHORT):
         yield Problem(what="the run was cut short", where=run.name, hint="Continue it by --resume.")
+    if run.footer and run.footer.stop.reason in _STOPPED_BY_OUTCOMES:
+        what = "the run was stopped by its own outcomes, so that what is in it is no fair sample"
+        hint = "`ci-gate baseline update` without a run makes a whole one; so does curtail = false."
+        yield Problem(what=what, where=run.name, hint=hint)
     for name, value in (("--task", run.header.task_filter), ("--shard", run.header.shard)):
         if value is not None:
             what = f"the run holds a part of the suite ({name} {printable(value)})"
@@ -322,8 +335,28 @@ def _not_run(outcomes: str) -> str | None:
     return f"{missing} of {len(outcomes)} trials were not run" if missing else None
 
 
+def _replayed(baseline: Baseline) -> str | None:
+    """Return which runs measured nothing: each of their trials is a copy or came from a cache."""
+    tasks = side_of_baseline(baseline).tasks.values()
+    replayed = Counter(repeat for task in tasks for _, repeat in copies_of(task).replayed)
+    copied = [at for at, number in sorted(replayed.items()) if number == _judged_in(tasks, at)]
+    if not copied:
+        return None
+    shown = ", ".join(f"runs[{at}]" for at in copied[:_MOST_NAMED])
+    more = f" and {len(copied) - _MOST_NAMED} more" if len(copied) > _MOST_NAMED else ""
+    return (
+        f"{shown}{more} of {len(baseline.runs)} measured nothing: every trial is a copy, with the "
+        "models' answers of an earlier trial or from a cache"
+    )
+
+
+def _judged_in(tasks: Iterable[SideTask], run: int) -> int:
+    return sum(task.outcomes[run].count(char) for task in tasks for char in (PASSED, FAILED))
+
+
 def _too_few_judged(baseline: Baseline, k: int) -> str | None:
-    judged = {name: _judged(task, baseline.errors) for name, task in sorted(baseline.tasks.items())}
+    tasks = without_copies(side_of_baseline(baseline)).tasks
+    judged = {name: _judged(task, baseline.errors) for name, task in tasks.items()}
     short = [f"{printable(name)} has {number}" for name, number in judged.items() if number < k]
     if not short:
         return None
@@ -332,7 +365,7 @@ def _too_few_judged(baseline: Baseline, k: int) -> str | None:
     return f"pass^{k} needs {trials} of each task: {', '.join(short[:_MOST_NAMED])}{more}"
 
 
-def _judged(task: BaselineTask, errors: ErrorPolicy) -> int:
+def _judged(task: SideTask, errors: ErrorPolicy) -> int:
     counted = PASSED + FAILED + (ERRORED if errors == "fail" else "")
     return sum(outcomes.count(char) for outcomes in task.outcomes for char in counted)
 

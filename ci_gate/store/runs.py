@@ -7,7 +7,7 @@ trials run (`ci_gate.store.journal`), nor what the outcomes are compared with.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -30,11 +30,12 @@ from ci_gate.model.run import (
 )
 from ci_gate.model.trial import Cause, Status, TrialRecord
 from ci_gate.prng import format_seed, parse_seed
+from ci_gate.store.answers import are_identical, known_answers
 from ci_gate.store.files import open_regular
-from ci_gate.store.measures import counted, measured
+from ci_gate.store.measures import FaultCounts, counted, measured
 from ci_gate.store.scan import Scan, check_seed, digests_of, lines_of, scan
 
-__all__ = ["RunFile", "canonical_lines", "load_run", "to_side", "verified"]
+__all__ = ["RunFile", "canonical_lines", "load_run", "side_so_far", "to_side", "verified"]
 
 # A character a planned trial; more is not a suite but an attack on memory.
 # What the writer writes; every other form is looked at more closely.
@@ -210,17 +211,58 @@ def to_side(run: RunFile, *, tasks: Mapping[str, str | None] | None = None) -> S
     Without a plan each task has as many trials as its highest index says, and the file as many
     repeats as its highest.
     """
+    return _to_side(run, tasks, measuring=True)
+
+
+def _to_side(run: RunFile, tasks: Mapping[str, str | None] | None, *, measuring: bool) -> Side:
     groups = {task: list(lines) for task, lines in groupby(run.records, key=attrgetter("task"))}
     absent: dict[str, list[TrialRecord]] = {task: [] for task in tasks or () if task not in groups}
     groups = dict(sorted({**groups, **absent}.items()))
     repeats = _repeats(run)
     lengths = {task: _trials(run.header.plan, task, lines) for task, lines in groups.items()}
     _check_size(run, sum(lengths.values()) * repeats)
-    sides = {task: _side_task(groups[task], lengths[task], repeats) for task in groups}
+    sides = {
+        task: _side_task(lines, lengths[task], repeats, measuring=measuring)
+        for task, lines in groups.items()
+    }
     for task in absent:
         digest = (tasks or {})[task]
         sides[task] = msgspec.structs.replace(sides[task], digest=digest)
     return _side(run, sides, _planned(run, lengths, repeats))
+
+
+def side_so_far(
+    header: RunHeader,
+    records: Iterable[TrialRecord],
+    *,
+    tasks: Mapping[str, str | None] | None = None,
+) -> Side:
+    """Return the side of a run that is still going on, without reading its file.
+
+    Parameters
+    ----------
+    header : RunHeader
+    records : iterable of TrialRecord
+        The surviving record of each trial, in any order.
+    tasks : mapping of str to (str or None), optional
+        As ``to_side``.
+
+    Returns
+    -------
+    Side
+        What ``to_side`` makes of the file, but without its digest, and without measures and counts,
+        which are most of the work and say nothing of trials to come.
+    """
+    lines = tuple(sorted(records, key=attrgetter("task", "trial", "repeat")))
+    run = RunFile(
+        name=header.suite,
+        header=header,
+        records=lines,
+        footer=None,
+        digest="",
+        repeat_digests=dict.fromkeys({line.repeat for line in lines}, ""),
+    )
+    return msgspec.structs.replace(_to_side(run, tasks, measuring=False), digest=None)
 
 
 def _repeats(run: RunFile) -> int:
@@ -241,27 +283,31 @@ def _check_size(run: RunFile, cells: int) -> None:
 
 
 def _planned(run: RunFile, lengths: Mapping[str, int], repeats: int) -> dict[str, int]:
-    asked = repeats if run.header.plan is None else run.header.plan.repeats
+    plan = run.header.plan
+    # An extended plan has grown to the repeats that were begun.
+    asked = repeats if plan is None or plan.extend else plan.repeats
     return {task: length * asked for task, length in lengths.items()}
 
 
-def _side_task(lines: list[TrialRecord], length: int, repeats: int) -> SideTask:
+def _side_task(lines: list[TrialRecord], length: int, repeats: int, *, measuring: bool) -> SideTask:
     grid = [[NOT_RUN] * length for _ in range(repeats)]
     by_repeat: list[list[TrialRecord]] = [[] for _ in range(repeats)]
     for line in lines:
         grid[line.repeat][line.trial] = outcome_char(line.status)
         by_repeat[line.repeat].append(line)
-    counts = counted(by_repeat)
+    counts = counted(by_repeat) if measuring else FaultCounts()
     return SideTask(
         digest=next((line.task_digest for line in lines if line.task_digest is not None), None),
         outcomes=tuple("".join(row) for row in grid),
         seeds=_seeds(lines, length),
-        measures=measured(by_repeat),
+        measures=measured(by_repeat) if measuring else {},
         faulted=counts.faulted,
         recovered=counts.recovered,
         looped=counts.looped,
         reasons=_reasons(lines),
         causes=_causes(lines),
+        answers=known_answers(lines),
+        identical=measuring and are_identical(lines),
     )
 
 

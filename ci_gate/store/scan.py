@@ -10,7 +10,6 @@ import os
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
 
 import msgspec
@@ -35,8 +34,7 @@ _decode_record: Final = msgspec.json.Decoder(TrialRecord).decode
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _KnownTask:
+class _KnownTask(msgspec.Struct, frozen=True, kw_only=True):
     """What the first line of a task fixed for all its lines."""
 
     name: str
@@ -44,8 +42,7 @@ class _KnownTask:
     trials: int
 
 
-@dataclass(kw_only=True)
-class Scan:
+class Scan(msgspec.Struct, kw_only=True):
     """What one pass over a run file found.
 
     Parameters
@@ -73,10 +70,10 @@ class Scan:
     name: str
     header: RunHeader
     extra: dict[str, Any]
-    records: list[TrialRecord] = field(default_factory=list)
-    offsets: array[int] = field(default_factory=lambda: array("Q"))
-    lengths: array[int] = field(default_factory=lambda: array("L"))
-    numbers: array[int] = field(default_factory=lambda: array("L"))
+    records: list[TrialRecord] = msgspec.field(default_factory=list)
+    offsets: array[int] = msgspec.field(default_factory=lambda: array("Q"))
+    lengths: array[int] = msgspec.field(default_factory=lambda: array("L"))
+    numbers: array[int] = msgspec.field(default_factory=lambda: array("L"))
     spent_usd: float = 0.0
     footer: RunFooter | None = None
     body_end: int = 0
@@ -86,6 +83,11 @@ class Scan:
     def at(self, position: int) -> str:
         """Return ``file:line`` of a record."""
         return f"{self.name}:{self.numbers[position]}"
+
+    def by_line(self) -> list[TrialRecord]:
+        """Return the records in the order of their lines."""
+        places = sorted(range(len(self.records)), key=self.numbers.__getitem__)
+        return [self.records[position] for position in places]
 
     def order(self) -> list[int]:
         """Return positions of the records sorted by task, trial and repeat."""
@@ -98,8 +100,7 @@ class Scan:
         return [code & mask for task in sorted(by_task) for code in sorted(by_task[task])]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Digests:
+class Digests(msgspec.Struct, frozen=True, kw_only=True):
     """The digest of all surviving lines, and of each repeat's that has any."""
 
     whole: str

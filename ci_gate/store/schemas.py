@@ -13,9 +13,11 @@ import msgspec
 
 from ci_gate.errors import UsageError, printable
 from ci_gate.model.run import Baseline, BaselineRun, BaselineTask, RunFooter, RunHeader
+from ci_gate.model.trace import TraceFooter, TraceHeader, TraceRecord
+from ci_gate.model.trace_meta import TraceMeta
 from ci_gate.model.trial import TrialRecord
 from ci_gate.model.verdict import Verdict
-from ci_gate.store.formats import BASELINE, RUN, VERDICT
+from ci_gate.store.formats import BASELINE, RUN, TRACE, TRACE_META, VERDICT
 
 __all__ = ["NAMES", "schema"]
 
@@ -30,9 +32,9 @@ _OUTCOMES: Final = {
 
 
 def schema(name: str) -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of ``run``, ``baseline`` or ``verdict``.
+    """Return the JSON Schema (draft 2020-12) of a file format, one of ``NAMES``.
 
-    That of ``run`` describes one line: header, trial or footer.
+    Those of ``run`` and ``trace`` describe one line: header, trial or call, footer.
 
     Raises
     ------
@@ -80,6 +82,26 @@ def _verdict() -> dict[str, Any]:
     return {"title": VERDICT, **refs[0], "$defs": defs}
 
 
+def _trace() -> dict[str, Any]:
+    refs, defs = _components(TraceHeader, TraceRecord, TraceFooter)
+    _state_format(defs["TraceHeader"], TRACE, "schema")
+    _require(defs["TraceRecord"], "order", "kind", "name", "input_digest", "prev", "digest")
+    defs["TraceFooter"]["properties"]["end"] = {"const": True}
+    _require(defs["TraceFooter"], "end", "calls", "head", "content")
+    return {
+        "title": TRACE,
+        "description": "One line of a trace: the header, a call, or the footer.",
+        "anyOf": refs,
+        "$defs": defs,
+    }
+
+
+def _trace_meta() -> dict[str, Any]:
+    refs, defs = _components(TraceMeta)
+    _state_format(defs["TraceMeta"], TRACE_META, "schema", *defs["TraceMeta"].get("required", ()))
+    return {"title": TRACE_META, **refs[0], "$defs": defs}
+
+
 def _components(*kinds: type[msgspec.Struct]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     refs, defs = msgspec.json.schema_components(kinds, ref_template=_REF)
     return list(refs), {name: dict(definition) for name, definition in defs.items()}
@@ -104,5 +126,7 @@ _BUILDERS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
     "run": _run,
     "baseline": _baseline,
     "verdict": _verdict,
+    "trace": _trace,
+    "trace-meta": _trace_meta,
 }
 NAMES: Final = tuple(_BUILDERS)

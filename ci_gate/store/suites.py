@@ -18,13 +18,12 @@ from __future__ import annotations
 import posixpath
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from ci_gate.codec import digest_bytes, digest_of
+from ci_gate.codec import canonical_of_json, digest_bytes, digest_of
 from ci_gate.errors import SuiteError, printable
 from ci_gate.model.suite import GraderSpec, Limits, Suite, Task
 from ci_gate.prng import format_seed, parse_seed, task_seed
@@ -46,8 +45,7 @@ def _no_mistakes(_: GraderSpec) -> tuple[str, ...]:
     return ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class SuiteRules:
+class SuiteRules(msgspec.Struct, frozen=True, kw_only=True):
     """What the configuration says of a suite's tasks.
 
     Parameters
@@ -70,16 +68,15 @@ class SuiteRules:
     mistakes_of: Callable[[GraderSpec], Iterable[str]] = _no_mistakes
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Reading:
+class _Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Where files are read from while one suite is made, and what was found wrong."""
 
     rules: SuiteRules
     files: FileReader
     agent_files: FileReader
     root: Path | None
-    findings: Findings = field(default_factory=Findings)
-    digests: dict[str, dict[str, str]] = field(default_factory=dict)
+    findings: Findings = msgspec.field(default_factory=Findings)
+    digests: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
 
 
 def load_suite(
@@ -509,4 +506,4 @@ def _digest(task: Task, seed: int | None, files: Mapping[str, str]) -> str:
         facts["trials"] = task.trials
     if seed is not None:
         facts["seed"] = format_seed(seed)
-    return digest_of({"task": facts, "files": files})
+    return digest_bytes(canonical_of_json({"task": facts, "files": files}))

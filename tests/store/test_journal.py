@@ -147,6 +147,20 @@ def test_resume_knows_what_is_finished(desk) -> None:
     assert run.header.created is None
 
 
+def test_resume_knows_in_which_order_the_lines_that_count_were_written(desk) -> None:
+    """A trial that was tried again stands where its last line is; every trial is recorded."""
+    path = unfinished(desk, "refund !+ cancel -")
+    with Journal.open(path, desk.header(), resume=True) as journal:
+        for record in desk.records("refund !", attempt=2):
+            journal.append(record)
+        assert ("refund", 0, 0) in journal.recorded
+
+    with Journal.open(path, desk.header(), resume=True) as journal:
+        order = [(task, trial) for task, trial, _ in journal.records]
+        assert order == [("refund", 1), ("cancel", 0), ("refund", 0)]
+        assert journal.recorded == journal.records.keys()
+
+
 def test_resume_knows_what_every_attempt_cost(desk) -> None:
     """Money spent on attempts that later ones superseded stays spent; attempts without a price, 0.
 

@@ -250,6 +250,8 @@ def test_a_sound_baseline_is_admitted(desk) -> None:
         ("refund ++-.", {}, (1,), "1 of 4 trials were not run"),
         ("refund ++-+", {"reason": StopReason.BUDGET}, (1,), "the run was cut short"),
         ("refund ++-+", {"reason": StopReason.INTERRUPTED}, (1,), "the run was cut short"),
+        ("refund ++-+", {"reason": StopReason.CURTAILED_PASS}, (1,), "is no fair sample"),
+        ("refund ++-+", {"reason": StopReason.CURTAILED_REGRESSED}, (1,), "is no fair sample"),
         ("refund ++-+", {"task_filter": "ref*"}, (1,), "a part of the suite (--task ref*)"),
         ("refund ++-+", {"shard": "1/2"}, (1,), "a part of the suite (--shard 1/2)"),
     ],

@@ -13,7 +13,7 @@ from ci_gate.codec import canonical
 from ci_gate.errors import FileFormatError
 from ci_gate.model.run import NOT_RUN, Plan, StopReason
 from ci_gate.model.trial import Cause, Grade, Status, TrialRecord
-from ci_gate.store.runs import canonical_lines, load_run, to_side
+from ci_gate.store.runs import canonical_lines, load_run, side_so_far, to_side
 
 
 def independent_digest(path: Path, *, repeat: int | None = None) -> str:
@@ -319,3 +319,32 @@ def test_a_file_cut_while_it_is_read_is_said(desk, monkeypatch) -> None:
 
     with pytest.raises(FileFormatError, match=":3: changed while it was read"):
         next(stream)
+
+
+def test_a_run_that_goes_on_is_the_side_that_its_file_will_be(desk) -> None:
+    """But for the digest and the measures, the records at hand say what the finished file does."""
+    records = desk.records("refund +-!. cancel ++../+...", turns=5, reason="r", cost_usd=0.1)
+    tasks = {"lookup": "sha256:lookup", "refund": "sha256:refund"}
+    run = desk.run(records, trials=4)
+
+    found = side_so_far(run.header, reversed(records), tasks=tasks)
+
+    side = to_side(run, tasks=tasks)
+    bare = {
+        name: msgspec.structs.replace(task, measures={}, faulted=None, recovered=None, looped=None)
+        for name, task in side.tasks.items()
+    }
+    assert side.tasks["refund"].measures
+    assert found == msgspec.structs.replace(
+        side, tasks=bare, digest=None, stop=None, complete=False, runs=found.runs
+    )
+
+
+@pytest.mark.parametrize(("extend", "planned"), [(False, 4), (True, 8)])
+def test_an_extended_plan_has_grown_to_its_repeats(desk, extend: bool, planned: int) -> None:
+    """What an extension added was planned when it was run."""
+    plan = Plan(trials=4, max_repeats=4, extend=extend)
+
+    side = to_side(desk.run(desk.records("refund ++++/++++"), plan=plan))
+
+    assert side.planned == {"refund": planned}

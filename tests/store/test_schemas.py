@@ -103,5 +103,6 @@ def test_mistakes_do_not_fit(name: str, value: Any) -> None:
 
 def test_an_unknown_schema_is_refused_by_name() -> None:
     """Asking for a schema that does not exist lists those that do."""
-    with pytest.raises(UsageError, match=r"no schema 'runs'\. Known are run, baseline, verdict\."):
+    known = r"Known are run, baseline, verdict, trace, trace-meta\."
+    with pytest.raises(UsageError, match=rf"no schema 'runs'\. {known}"):
         schema("runs")
