@@ -11,10 +11,10 @@ Westfall and Young (1993), Resampling-based multiple testing, section 2.6.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,8 +36,7 @@ class JointNull(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
+class Claims(msgspec.Struct, frozen=True):
     """Every claim's p-value on one scale: the chance that its family looks as bad.
 
     Attributes

@@ -13,10 +13,10 @@ Robbins (1956), An empirical Bayes approach to statistics. Skellam (1948), J. R.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import exp, lgamma, log
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,8 +33,7 @@ GRID: Floats = np.concatenate([[0.0], 1 / (1 + np.exp(-_LOGITS)), [1.0]])
 """Chances to pass, rising: even steps of the logit, and the two ends for all that lies beyond."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Chances:
+class Chances(msgspec.Struct, frozen=True, kw_only=True):
     """Distribution of every task's chance, and of its seeds' about it.
 
     Attributes

@@ -6,8 +6,9 @@ Holds and checks them; decides nothing. It knows neither task ids nor why a tria
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 Strata = Literal["task", "task,seed"]
 """What outcomes are exchangeable within: a task's trials, or a task's trials on one seed."""
@@ -16,8 +17,7 @@ Outcomes = Sequence[Sequence[int | None]]
 """One task on one side, runs x seeds: 1 passed, 0 failed, None errored or not run."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TaskCounts:
+class TaskCounts(msgspec.Struct, frozen=True, kw_only=True):
     """One task on both sides; position ``s`` of every tuple belongs to seed index ``s``.
 
     Attributes
@@ -39,7 +39,7 @@ class TaskCounts:
 
     def __post_init__(self) -> None:
         for name in ("baseline_n", "baseline_passed", "candidate_n", "candidate_passed"):
-            object.__setattr__(self, name, tuple(map(int, getattr(self, name))))
+            msgspec.structs.force_setattr(self, name, tuple(map(int, getattr(self, name))))
         _require_side("baseline", self.baseline_n, self.baseline_passed)
         _require_side("candidate", self.candidate_n, self.candidate_passed)
         if len(self.baseline_n) != len(self.candidate_n):

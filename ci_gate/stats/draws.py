@@ -13,8 +13,8 @@ algorithm for generating random numbers with a given distribution.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -63,8 +63,7 @@ def stream_of(seed: int, index: int) -> int:
     return mix(mix(seed) + (index + 1) * _GOLDEN)
 
 
-@dataclass(frozen=True, slots=True)
-class Counter:
+class Counter(msgspec.Struct, frozen=True):
     """Positions ``first`` to ``first + count`` of every stream.
 
     Attributes
@@ -103,20 +102,34 @@ class Counter:
         -------
         ndarray of uint64, shape (count,)
         """
-        word = self.steps + np.uint64(stream)
-        shifted = word >> np.uint64(30)
-        word ^= shifted
-        word *= np.uint64(_FIRST_FACTOR)
-        np.right_shift(word, np.uint64(27), out=shifted)
-        word ^= shifted
-        word *= np.uint64(_SECOND_FACTOR)
-        np.right_shift(word, np.uint64(31), out=shifted)
-        word ^= shifted
-        return word
+        return mixed(self.steps + np.uint64(stream))
 
 
-@dataclass(frozen=True, slots=True)
-class AliasTable:
+def mixed(word: Words) -> Words:
+    """Scramble many words as :func:`mix` does one.
+
+    Parameters
+    ----------
+    word
+        Any shape; overwritten.
+
+    Returns
+    -------
+    ndarray of uint64
+        The same array.
+    """
+    shifted = word >> np.uint64(30)
+    word ^= shifted
+    word *= np.uint64(_FIRST_FACTOR)
+    np.right_shift(word, np.uint64(27), out=shifted)
+    word ^= shifted
+    word *= np.uint64(_SECOND_FACTOR)
+    np.right_shift(word, np.uint64(31), out=shifted)
+    word ^= shifted
+    return word
+
+
+class AliasTable(msgspec.Struct, frozen=True):
     """A distribution over outcomes ``0 .. n - 1`` in columns of equal height.
 
     A word's high bits choose a column, the low bits one of the two outcomes that share it.

@@ -14,9 +14,9 @@ over all choices of ``k`` trials, so a product of two is a mean over the unions 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import comb, fsum, sqrt
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,8 +27,7 @@ _SMALLEST_VARIANCE = 1e-12
 """Less is what rounding leaves of 0."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Erosion:
+class Erosion(msgspec.Struct, frozen=True, kw_only=True):
     """One suite statistic under erosion, summed over the tasks that enter.
 
     Polynomials in the kept share have their coefficients in rising order, shape (2 k + 1,).
@@ -122,8 +121,7 @@ class Erosion:
         return _value(_derivative(self.null), kept) / (2 * sqrt(null) * fall)
 
 
-@dataclass(frozen=True, slots=True)
-class _Deals:
+class _Deals(msgspec.Struct, frozen=True):
     """Every outcome of every task of one shape, in one row, with its chance under the null."""
 
     baseline_n: int
@@ -171,8 +169,7 @@ class _Deals:
         return fsum((self.tasks * by_group).tolist())
 
 
-@dataclass(frozen=True, slots=True)
-class _Products:
+class _Products(msgspec.Struct, frozen=True):
     """Null means that ``E (A - B)^2`` is made of: A the candidate's pass^k, B the baseline's.
 
     ``own`` and ``other`` are A and B of one task of each group, ``both`` is the sum of A B over all
@@ -204,8 +201,7 @@ class _Products:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Powers:
+class _Powers(msgspec.Struct, frozen=True):
     """Polynomials in the kept share, up to degree ``2 k``."""
 
     k: int

@@ -7,10 +7,10 @@ integer statistics; claims and adjustment are in ``permutation``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from math import comb, prod
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,8 +34,7 @@ MOST_SUMS = 5_000
 _LARGEST_CODE = 1 << 62
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteTails:
+class SuiteTails(msgspec.Struct, frozen=True):
     """Exact lower tails of one suite statistic.
 
     Attributes
@@ -77,8 +76,7 @@ class SuiteTails:
         return int(self.values[position]) if position < len(self.values) else past_the_end
 
 
-@dataclass(frozen=True, slots=True)
-class ExactJoint:
+class ExactJoint(msgspec.Struct, frozen=True):
     """Joint distribution of all families, exactly.
 
     Attributes
@@ -92,7 +90,7 @@ class ExactJoint:
     tasks: TaskTails
     tails: Sequence[SuiteTails]
     _lattice: _Lattice
-    _known: dict[tuple[int, ...], float] = field(default_factory=dict)
+    _known: dict[tuple[int, ...], float] = msgspec.field(default_factory=dict)
 
     @classmethod
     def of(
@@ -135,8 +133,7 @@ class ExactJoint:
         return min(1.0, by_task + (float(by_suite[-1]) if by_suite.size else 0.0))
 
 
-@dataclass(frozen=True, slots=True)
-class _Lattice:
+class _Lattice(msgspec.Struct, frozen=True):
     """Sums of several statistics at once, as sums of codes in mixed radix.
 
     The radix is wide enough that no statistic carries into the next. The widest one is the leading

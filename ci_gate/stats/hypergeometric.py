@@ -8,17 +8,17 @@ tie is decided by a rounding error. Knows one task at a time; suites are in ``pe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from math import comb
+
+import msgspec
 
 Stratum = tuple[int, int, int]
 """Baseline trials, candidate trials and passes of both sides together."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CandidateNull:
+class CandidateNull(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Null distribution of the candidate's passes in one task.
 
     Attributes

@@ -6,9 +6,10 @@ Decides widths; says nothing of verdicts. Knows counts only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import fsum, sqrt
 from statistics import NormalDist
+
+import msgspec
 
 from ci_gate.stats.counts import TaskCounts
 from ci_gate.stats.passk import pass_hat_k, pass_hat_k_by_seed
@@ -20,8 +21,7 @@ from ci_gate.stats.variance import (
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Interval:
+class Interval(msgspec.Struct, frozen=True, kw_only=True):
     """An interval for a suite's difference, candidate - baseline.
 
     Attributes

@@ -8,9 +8,9 @@ chances; what they count is told by ``exact_null``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import sqrt
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,8 +22,7 @@ _NEGLIGIBLE = 1e-40
 _NEGLIGIBLE_EXPONENT = 92.2
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(msgspec.Struct, frozen=True):
     """One summand, repeated.
 
     Attributes
@@ -41,8 +40,7 @@ class Term:
     times: int
 
 
-@dataclass(frozen=True, slots=True)
-class Mass:
+class Mass(msgspec.Struct, frozen=True):
     """Chances of integers.
 
     Attributes
@@ -129,8 +127,7 @@ def reach(largest: float, variance: float) -> float:
     return skew + sqrt(skew * skew + 2 * variance * _NEGLIGIBLE_EXPONENT)
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(msgspec.Struct, frozen=True):
     """Chances of consecutive integers from ``first`` on."""
 
     first: int

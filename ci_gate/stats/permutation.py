@@ -23,9 +23,10 @@ Permutation tests for complex data.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import floor, isfinite, sqrt
 from typing import get_args
+
+import msgspec
 
 from ci_gate.stats.adjustment import Claims
 from ci_gate.stats.counts import Strata, TaskCounts
@@ -54,8 +55,7 @@ _STANDARD_ERRORS = 3
 _DIGITS = 12
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FamilyTest:
+class FamilyTest(msgspec.Struct, frozen=True, kw_only=True):
     """One suite metric, tested.
 
     Attributes
@@ -85,8 +85,7 @@ class FamilyTest:
     standard_error: float
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class JointTest:
+class JointTest(msgspec.Struct, frozen=True, kw_only=True):
     """All claims on one pair of sides.
 
     Attributes
@@ -186,8 +185,7 @@ def joint_test(
     return _result(model, null, tasks, strata, level)
 
 
-@dataclass(frozen=True, slots=True)
-class _Model:
+class _Model(msgspec.Struct, frozen=True):
     """The null distribution's parts, and every family's statistic."""
 
     groups: tuple[Group, ...]
@@ -206,8 +204,7 @@ class _Model:
         return [suite for suite in self.suites if suite.informative]
 
 
-@dataclass(frozen=True, slots=True)
-class _Null:
+class _Null(msgspec.Struct, frozen=True):
     """The joint null distribution, and where the observed suites lie in it.
 
     ``suites`` has the p-value of each telling suite by k, ``exact`` the k whose p-value is exact;

@@ -13,10 +13,10 @@ Davies (1973), Numerical inversion of a characteristic function, Biometrika 60.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -45,8 +45,7 @@ _MOST_DEALS_A_RUN = 1000
 _POOLED_WEIGHT = 8
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SimulatedRuns:
+class SimulatedRuns(msgspec.Struct, frozen=True, kw_only=True):
     """Counts of many runs of one suite; position ``s`` is a seed.
 
     Attributes
@@ -144,8 +143,7 @@ def _tested(
     return test.p_value <= level
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
+class _Table(msgspec.Struct, frozen=True):
     """All nulls that occur among the runs, and where each task of each run lies in them.
 
     ``groups`` and ``outcomes`` have shape (runs, tasks); an outcome counts from its group's first.
@@ -278,8 +276,7 @@ def _sum_over_tasks(table: NDArray[_Number], groups: Ints) -> NDArray[_Number]:
     return total
 
 
-@dataclass(frozen=True, slots=True)
-class _Suite:
+class _Suite(msgspec.Struct, frozen=True):
     """One suite metric: its rises in steps, shape (groups, outcomes), and every run's exact tails.
 
     ``tails`` has shape (runs, sums), from the sum ``lowest`` of the run on; what lies outside of
@@ -362,8 +359,7 @@ class _Suite:
         return np.asarray(np.where(breaks < 1, lower + breaks * (upper - lower), upper))
 
 
-@dataclass(frozen=True, slots=True)
-class _Tasks:
+class _Tasks(msgspec.Struct, frozen=True):
     """Single tasks: the rank of every outcome's p-value, and what each rank means for a suite.
 
     ``misses`` has shape (groups, ranks): log of the chance that a task's p-value lies above the

@@ -12,13 +12,13 @@ Satterthwaite (1946), Biometrics Bulletin 2. Abramowitz and Stegun (1964), 26.7.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import exp, fsum, inf, isfinite, log, sqrt
 from statistics import NormalDist
 
+import msgspec
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Moments:
+
+class Moments(msgspec.Struct, frozen=True, kw_only=True):
     """Two quantities over the trials of one task on one side.
 
     Attributes
@@ -62,8 +62,7 @@ class Moments:
         return max(0.0, squares / (self.n - 1))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ratio:
+class Ratio(msgspec.Struct, frozen=True, kw_only=True):
     """A ratio of weighted sums of one side.
 
     Attributes
@@ -78,6 +77,8 @@ class Ratio:
         Mean over the trials.
     trials
         That were weighed.
+    dilution
+        What the mean over the trials leaves of one trial's variance: ``sum w^2 / n / (sum w)^2``.
     """
 
     value: float
@@ -85,10 +86,10 @@ class Ratio:
     freedom: float
     numerator: float
     trials: int
+    dilution: float
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True, kw_only=True):
     """From baseline to candidate: the estimate, and its one-sided bounds, ``1 - alpha`` each."""
 
     value: float
@@ -128,27 +129,26 @@ def ratio_of(
     above = fsum(w * task.x for w, task in zip(weights, tasks, strict=True))
     below = fsum(w * task.y for w, task in zip(weights, tasks, strict=True))
     if not below:
-        scatter = _scatter(tasks, weights, 0.0, 0.0)
-        return _ratio(inf, scatter, total, above, total) if above and scatter else None
-    value = above / below
-    span = max(float(yes_or_no[0]), abs(value) if yes_or_no[1] else 0.0)
-    scatter = _scatter(tasks, weights, value, span)
-    return _ratio(value, scatter, below, above, total) if scatter else None
+        scatter = _scatter(tasks, weights, 0.0, 0.0) if above else None
+        value, divisor = inf, float(total)
+    else:
+        value, divisor = above / below, below
+        span = max(float(yes_or_no[0]), abs(value) if yes_or_no[1] else 0.0)
+        scatter = _scatter(tasks, weights, value, span)
+    if scatter is None:
+        return None
+    return Ratio(
+        value=value,
+        variance=scatter[0] / divisor / divisor,
+        freedom=scatter[1],
+        numerator=above / total,
+        trials=total,
+        dilution=fsum(w * w / t.n for w, t in zip(weights, tasks, strict=True)) / total / total,
+    )
 
 
 _Scatter = tuple[float, float]
 """A variance and its degrees of freedom."""
-
-
-def _ratio(value: float, scatter: _Scatter, below: float, above: float, total: int) -> Ratio:
-    variance, freedom = scatter
-    return Ratio(
-        value=value,
-        variance=variance / below / below,
-        freedom=freedom,
-        numerator=above / total,
-        trials=total,
-    )
 
 
 def _scatter(
@@ -206,7 +206,11 @@ def relative_change(baseline: Ratio, candidate: Ratio, *, alpha: float) -> Chang
     Notes
     -----
     Bounds are on the logarithmic scale, on which ratios of few successes are closer to normal. A
-    candidate without one success has an infinite value and still a lower bound: with ``n`` trials
+    sample of skewed amounts that missed the large ones has too low a mean and shows too little
+    scatter as well, so both sides take the relative scatter of a trial from the side that shows
+    more of it. Without that, a candidate of 8 trials a task looked cheaper than it is in up to 13
+    of 100 cases (lognormal costs, sigma 1.5, baseline of 32).
+    A candidate without one success has an infinite value and still a lower bound: with ``n`` trials
     the mean success rate is below ``1 - (alpha / 2)^(1/n)`` with confidence ``1 - alpha / 2``, and
     the other half of alpha is spent on the amounts.
     """
@@ -219,7 +223,7 @@ def relative_change(baseline: Ratio, candidate: Ratio, *, alpha: float) -> Chang
     if not isfinite(candidate.value):
         return Change(value=inf, low=_least_rise(baseline, candidate, alpha), high=inf)
     ratio = candidate.value / baseline.value
-    reach = _log_reach(baseline, candidate, candidate.value, alpha)
+    reach = _reach(_larger_scatter(_relative(baseline), _relative(candidate)), alpha)
     # Beyond a few hundred the exponential leaves the floats; nothing is known then.
     low, high = log(ratio) - reach, log(ratio) + reach
     return Change(value=ratio - 1, low=exp(low) - 1, high=exp(high) - 1 if high < 700 else inf)
@@ -227,14 +231,31 @@ def relative_change(baseline: Ratio, candidate: Ratio, *, alpha: float) -> Chang
 
 def _least_rise(baseline: Ratio, candidate: Ratio, alpha: float) -> float:
     likeliest = 1 - (alpha / 2) ** (1 / candidate.trials)
-    reach = _log_reach(baseline, candidate, candidate.numerator, alpha / 2)
+    before, after = _relative(baseline), _relative(candidate)
+    reach = _reach([(part.variance, part.freedom) for part in (before, after)], alpha / 2)
     return exp(log(candidate.numerator / likeliest / baseline.value) - reach) - 1
 
 
-def _log_reach(baseline: Ratio, candidate: Ratio, level: float, alpha: float) -> float:
-    before = sqrt(baseline.variance) / baseline.value
-    after = sqrt(candidate.variance) / level
-    return _reach([(before * before, baseline.freedom), (after * after, candidate.freedom)], alpha)
+class _Relative(msgspec.Struct, frozen=True):
+    """Variance of a side's logarithm, and how it comes from that of one trial."""
+
+    variance: float
+    freedom: float
+    dilution: float
+
+
+def _relative(side: Ratio) -> _Relative:
+    level = side.value if isfinite(side.value) else side.numerator
+    error = sqrt(side.variance) / level
+    return _Relative(error * error, side.freedom, side.dilution)
+
+
+def _larger_scatter(baseline: _Relative, candidate: _Relative) -> list[_Scatter]:
+    """Scatter of both sides as if a trial scattered on either as on the one where it does more."""
+    sides = (baseline, candidate)
+    more = max(sides, key=lambda side: side.variance / side.dilution)
+    spread = more.variance / more.dilution
+    return [(spread * side.dilution, min(side.freedom, more.freedom)) for side in sides]
 
 
 def _reach(scatters: Sequence[_Scatter], alpha: float) -> float:

@@ -7,9 +7,10 @@ Decides whether the gate's suite statistics are to be shrunk; the shrinking itse
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import fsum, sqrt
 from statistics import NormalDist
+
+import msgspec
 
 from ci_gate.stats.counts import Outcomes, Strata
 from ci_gate.stats.seed_effect import chi_squared_tail
@@ -20,8 +21,7 @@ CORRECTED_BELOW = 0.1
 """p-value of phi below which the correction is made."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunEffect:
+class RunEffect(msgspec.Struct, frozen=True, kw_only=True):
     """Scatter between whole runs.
 
     Attributes

@@ -12,10 +12,10 @@ Phipson and Smyth (2010), Permutation p-values should never be zero.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import fsum, sqrt
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,8 +29,7 @@ _LARGEST_WORD = 1 << 62
 _STUDENT_DECIMALS = 9
 
 
-@dataclass(frozen=True, slots=True)
-class Studentised:
+class Studentised(msgspec.Struct, frozen=True):
     """A suite statistic over its own standard error, against an accepted drop.
 
     Attributes
@@ -83,8 +82,7 @@ class Studentised:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(msgspec.Struct, frozen=True):
     """A suite statistic, and how its p-value is to be had; low is worse.
 
     Attributes
@@ -223,8 +221,7 @@ class Draws:
         return _Chunk(smallest, values)
 
 
-@dataclass(frozen=True, slots=True)
-class SampledJoint:
+class SampledJoint(msgspec.Struct, frozen=True):
     """What a number of draws says of all families.
 
     Attributes
@@ -288,14 +285,12 @@ def standard_error(p_value: float, draws: int) -> float:
     return sqrt(p_value * (1 - p_value) / draws) if draws else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Chunk:
+class _Chunk(msgspec.Struct, frozen=True):
     smallest: NDArray[np.float64]
     values: dict[int, NDArray[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Dealer:
+class _Dealer(msgspec.Struct, frozen=True):
     """Deals the passes of each task of a group, and adds what comes of it to every total."""
 
     table: AliasTable

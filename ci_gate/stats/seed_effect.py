@@ -11,11 +11,11 @@ Mantel and Haenszel (1959), J. Natl Cancer Inst. 22. Cochran (1950), Biometrika 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import combinations, product
 from math import erfc, exp, fsum, isfinite, lgamma, log, sqrt
 from typing import Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,8 +30,7 @@ CRITICAL_TAIL = 0.05
 """Level of Cochran's Q where z alone may miss seeds that are hard for all tasks."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StrataChoice:
+class StrataChoice(msgspec.Struct, frozen=True, kw_only=True):
     """Within what outcomes are exchanged, and why.
 
     Attributes
@@ -55,8 +54,7 @@ class StrataChoice:
     q_p_value: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SeedColumns:
+class SeedColumns(msgspec.Struct, frozen=True, kw_only=True):
     """Cochran's Q over the seeds.
 
     Attributes
@@ -218,8 +216,7 @@ def chi_squared_tail(x: float, degrees_of_freedom: int) -> float:
     return min(1.0, start + fsum(terms))
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
+class _Side(msgspec.Struct, frozen=True):
     """All outcomes of one side: tasks x runs x seeds, padded."""
 
     passed: NDArray[np.int64]

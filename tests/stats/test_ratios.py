@@ -126,6 +126,21 @@ def test_a_relative_change_needs_something_to_be_relative_to(
     assert (None if change is None else (change.value, change.low, change.high)) == wanted
 
 
+def test_both_sides_scatter_as_much_as_the_one_that_scatters_more() -> None:
+    """Eight trials that missed the dear ones do not look cheaper and surer of it at once."""
+    dear = means([1.0, 1.0, 1.0, 5.0] * 4)
+    cheap = means([1.0] * 4)
+
+    change = _known(relative_change(dear, cheap, alpha=0.05))
+
+    relative = statistics.variance([1.0, 1.0, 1.0, 5.0] * 4) / 2**2
+    reach = scipy.stats.t.isf(0.05, dear.freedom * 25 / 17) * math.sqrt(
+        relative / 16 + relative / 4
+    )
+    assert change.value == -0.5
+    assert math.log((change.high + 1) / 0.5) == pytest.approx(reach, rel=1e-3)
+
+
 def test_the_absolute_change_of_an_infinite_ratio_is_unknown() -> None:
     """Infinity less something is no number to hold against a limit."""
     assert absolute_change(BASELINE, ratio([[(1.0, 0.0)] * 2]), alpha=0.05) is None
@@ -153,7 +168,7 @@ def _known(change: Change | None) -> Change:
 
 def test_an_enormous_scatter_leaves_the_floats_without_an_error() -> None:
     """A mean of which nothing is known has no upper bound."""
-    candidate = Ratio(value=1.0, variance=1e300, freedom=1.0, numerator=1.0, trials=2)
+    candidate = Ratio(value=1.0, variance=1e300, freedom=1.0, numerator=1.0, trials=2, dilution=0.5)
 
     change = _known(relative_change(BASELINE, candidate, alpha=0.05))
 
@@ -211,3 +226,18 @@ def test_an_unchanged_agent_breaks_a_guard_at_most_as_often_as_alpha(
     assert sum(one.low > 0 for one in found) / n <= 0.05 + error
     assert sum(one.high < 0 for one in found) / n <= 0.05 + error
     assert sum(one.low > 0 for one in found) / n >= 0.01
+
+
+@pytest.mark.calibration
+def test_few_trials_of_skewed_costs_do_not_look_like_a_saving() -> None:
+    """Lognormal costs, sigma 1.5, 32 trials against 8: before both sides shared a scatter, .09."""
+    chance, n = random.Random(20261030), 500
+
+    def costs(trials: int) -> Ratio:
+        return means(*([chance.lognormvariate(0.0, 1.5) for _ in range(trials)] for _ in range(20)))
+
+    found = [_known(relative_change(costs(32), costs(8), alpha=0.05)) for _ in range(n)]
+
+    error = 2 * math.sqrt(0.05 * 0.95 / n)
+    assert 0.01 <= sum(one.high < 0 for one in found) / n <= 0.05 + error
+    assert sum(one.low > 0 for one in found) / n <= 0.05 + error
