@@ -19,12 +19,14 @@ from ci_gate.config.lines import KeyPath
 from ci_gate.config.reading import Mistake, found, key_text
 from ci_gate.config.shape import AgentTable, ConfigFile, FaultsTable, SuiteConfig
 from ci_gate.prng import parse_seed
+from ci_gate.sandbox.ignoring import Ignored, PathError
 
 __all__ = ["NOT_YET", "NotYet", "conflicts_in", "value_at"]
 
 _DEVICES = {"con", "prn", "aux", "nul"} | {
     f"{port}{number}" for port in ("com", "lpt") for number in range(10)
 }
+_FEWEST_REPEATS = 2
 _RESERVED_ENDINGS = (".anchor", ".")
 
 
@@ -45,24 +47,17 @@ class NotYet(NamedTuple):
 
 # What later versions bring: they delete rows here, and nothing else has to change.
 NOT_YET: Sequence[NotYet] = (
-    NotYet(("agent", "network"), ("none",)),
-    NotYet(("agent", "allow")),
     NotYet(("run", "mode"), ("replay", "sandboxed")),
     NotYet(("run", "traces")),
     NotYet(("run", "executor"), ("ray",)),
     NotYet(("faults", "model", "rate_permille")),
-    NotYet(("gate", "on_borderline"), ("extend",)),
-    NotYet(("baseline", "keep_traces"), (True,)),
     NotYet(("gateway", "base_url_env")),
     NotYet(("gateway", "send_seed"), (True,)),
-    NotYet(("prices",)),
     NotYet(("judge", "base_url")),
     NotYet(("judge", "model")),
     NotYet(("judge", "api_key_env")),
     NotYet(("judge", "votes")),
     NotYet(("judge", "min_kappa")),
-    NotYet(("trace", "ignore")),
-    NotYet(("trace", "redact")),
     NotYet(("report", "language"), ("zh",)),
 )
 
@@ -89,7 +84,7 @@ def conflicts_in(file: ConfigFile, wrong: Iterable[KeyPath]) -> tuple[Mistake, .
     known_wrong = tuple(wrong)
     return tuple(
         conflict.mistake
-        for rule in (_suites, _agent, _faults, _gate, _baseline, _not_yet)
+        for rule in (_suites, _agent, _faults, _trace, _gate, _baseline, _not_yet)
         for conflict in rule(file)
         if not any(_overlap(read, bad) for read in conflict.reads for bad in known_wrong)
     )
@@ -118,6 +113,7 @@ def _suites(file: ConfigFile) -> Iterator[_Conflict]:
         yield from _seed(suite.seed, (*path, "seed"))
         yield from _inside((*path, "tasks"), suite.tasks)
         yield from _depth(file, suite, (*path, "trials"))
+        yield from _extension(file, suite, path)
     yield from _duplicate_names(file.suite)
 
 
@@ -161,6 +157,27 @@ def _depth(file: ConfigFile, suite: SuiteConfig, path: KeyPath) -> Iterator[_Con
             f"Set trials to {_k_of(metric)} or more, or leave {metric} out.",
             ("gate", "metrics"),
             ("gate", "floors"),
+        )
+
+
+def _extension(file: ConfigFile, suite: SuiteConfig, path: KeyPath) -> Iterator[_Conflict]:
+    """Check that a run which shall be extended can be."""
+    asked: KeyPath = ("gate", "on_borderline")
+    if file.gate.on_borderline != "extend":
+        return
+    if suite.deterministic:
+        yield _conflict(
+            (*path, "deterministic"),
+            'a deterministic suite does not go with on_borderline = "extend"',
+            "Every further repeat of it is a copy; leave one of them out.",
+            asked,
+        )
+    elif suite.max_repeats < _FEWEST_REPEATS:
+        yield _conflict(
+            (*path, "max_repeats"),
+            f'{suite.max_repeats} leaves on_borderline = "extend" nothing to add',
+            f"Set max_repeats to {_FEWEST_REPEATS} or more; 4 allows for three looks.",
+            asked,
         )
 
 
@@ -209,6 +226,34 @@ def _agent(file: ConfigFile) -> Iterator[_Conflict]:
     yield from _inside((*key, "files"), agent.files)
     yield from _patterns((*key, "environment_errors"), agent.environment_errors)
     yield from _patterns((*key, "laundered_errors"), agent.laundered_errors)
+    yield from _capabilities((*key, "allow"), agent.allow)
+
+
+def _capabilities(path: KeyPath, entries: Sequence[str]) -> Iterator[_Conflict]:
+    """Check that each entry has a kind; which kinds there are is the agent's own choice."""
+    for entry in entries:
+        kind, colon, name = entry.partition(":")
+        if entry != entry.strip() or not kind or (colon and not name):
+            yield _conflict(
+                path,
+                f"{found(entry)} is no capability",
+                "Write a kind, or a kind and a name: llm, tool:refund_*, file:read.",
+            )
+    yield from _repeated(path, entries)
+
+
+def _trace(file: ConfigFile) -> Iterator[_Conflict]:
+    """Check what traces leave out: paths and regular expressions."""
+    path: KeyPath = ("trace", "ignore")
+    for entry in file.trace.ignore:
+        if entry.startswith("$"):
+            try:
+                Ignored([entry])
+            except PathError as error:
+                yield _conflict(path, str(error), "Write it as in $.request_id or $..at.")
+        else:
+            yield from _patterns(path, [entry])
+    yield from _patterns(("trace", "redact"), file.trace.redact)
 
 
 def _protocol(file: ConfigFile, spoken: tuple[KeyPath, ...]) -> Iterator[_Conflict]:
@@ -228,6 +273,20 @@ def _protocol(file: ConfigFile, spoken: tuple[KeyPath, ...]) -> Iterator[_Confli
             "Leave isolation out.",
             *spoken,
         )
+    if agent.python is None:
+        yield from _held(agent, spoken)
+
+
+def _held(agent: AgentTable, spoken: tuple[KeyPath, ...]) -> Iterator[_Conflict]:
+    """Refuse what only the worker of a Python agent can hold a trial to."""
+    for name, is_asked in (("network", agent.network != "inherit"), ("allow", bool(agent.allow))):
+        if is_asked:
+            yield _conflict(
+                ("agent", name),
+                "needs a Python agent: what a command does is not seen",
+                f"Leave {name} out.",
+                *spoken,
+            )
 
 
 def _patterns(path: KeyPath, patterns: Sequence[str]) -> Iterator[_Conflict]:

@@ -184,7 +184,10 @@ class AgentTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ] = "process"
     network: Annotated[
         Literal["inherit", "none"],
-        Meta(description="`inherit`: the agent's network is the machine's. `none`: it has none."),
+        Meta(
+            description="`inherit`: the agent's network is the machine's. `none`: a Python agent's "
+            "sockets reach this machine alone; a guard, not a wall."
+        ),
     ] = "inherit"
     environment_errors: Annotated[
         tuple[_Text, ...],
@@ -201,7 +204,11 @@ class AgentTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         ),
     ] = ()
     allow: Annotated[
-        tuple[_Text, ...], Meta(description="Capabilities the agent may use; empty: all.")
+        tuple[_Text, ...],
+        Meta(
+            description="Calls a Python agent may make, as `kind` or `kind:name` with globs "
+            "(`llm`, `tool:refund_*`); empty: all."
+        ),
     ] = ()
     setup: Annotated[
         tuple[_Text, ...],

@@ -7,7 +7,7 @@ the agent's own.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import msgspec
 
@@ -32,6 +32,8 @@ __all__ = [
     "counts_of",
     "error_reasons",
     "errors_in_effect",
+    "first_repeats",
+    "first_rounds",
     "first_runs",
     "grader_errors",
     "scores_of",
@@ -77,6 +79,36 @@ def first_runs(side: Side, errors: ErrorPolicy) -> Side:
 def _first_judged_run(task: SideTask, errors: ErrorPolicy) -> int:
     judged = (run for run, scores in enumerate(scores_of(task, errors)) if {0, 1} & {*scores})
     return next(judged, 0)
+
+
+def first_rounds(side: Side, rounds: int) -> Side:
+    """Return a side as it stood after some rounds: with the outcomes of those trials alone.
+
+    What is said of a trial goes with it; the measures, which are of whole runs, stay.
+    """
+    return _with_outcomes(side, lambda trial, _: trial < rounds)
+
+
+def first_repeats(side: Side, repeats: int) -> Side:
+    """Return a side as it stood after some runs over its seeds, as :func:`first_rounds`."""
+    return _with_outcomes(side, lambda _, repeat: repeat < repeats)
+
+
+def _with_outcomes(side: Side, kept: Callable[[int, int], bool]) -> Side:
+    tasks = {task_id: _task_with_outcomes(task, kept) for task_id, task in side.tasks.items()}
+    return msgspec.structs.replace(side, tasks=tasks)
+
+
+def _task_with_outcomes(task: SideTask, kept: Callable[[int, int], bool]) -> SideTask:
+    return msgspec.structs.replace(
+        task,
+        outcomes=tuple(
+            "".join(char if kept(trial, at) else NOT_RUN for trial, char in enumerate(row))
+            for at, row in enumerate(task.outcomes)
+        ),
+        reasons={key: why for key, why in task.reasons.items() if kept(*key)},
+        causes={key: why for key, why in task.causes.items() if kept(*key)},
+    )
 
 
 def without(side: Side, task_ids: Collection[str]) -> Side:

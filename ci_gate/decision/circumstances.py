@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from ci_gate.model.verdict import Attribution, Recheck
+
 __all__ = ["Circumstances"]
 
 
@@ -42,6 +44,8 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
         With ``{task}`` and ``{trial}``, which are filled in, quoted for a shell.
     warnings : tuple of str
         Sentences that the report shows and that decide nothing.
+    recheck : Recheck or None
+        What came out when base and candidate were run again; None where they were not.
     """
 
     baseline_status: Literal["found", "absent", "missing"] = "found"
@@ -54,3 +58,14 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     provenance: Mapping[str, Any] = msgspec.field(default_factory=dict)
     replay_command: str = "ci-gate replay {task} --trial {trial}"
     warnings: tuple[str, ...] = ()
+    recheck: Recheck | None = None
+
+    @property
+    def attribution(self) -> Attribution | None:
+        """What the recheck puts a regression by the test down to."""
+        return None if self.recheck is None else self.recheck.attribution
+
+    @property
+    def clears_change(self) -> bool:
+        """Whether what the test found is put down to something else than the change."""
+        return self.attribution in (Attribution.ENVIRONMENT, Attribution.NOISE)

@@ -6,12 +6,14 @@ into one list by id. It draws no conclusion for the suite.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+
+import msgspec
 
 from ci_gate.decision.accounting import counts_of, error_reasons
 from ci_gate.decision.evidence import Evidence, TaskEvidence
 from ci_gate.decision.flips import Flips
+from ci_gate.decision.foretold import ForetoldTask
 from ci_gate.decision.matching import Matching
 from ci_gate.decision.pairing import seeds_shared
 from ci_gate.decision.replays import passed_at, replays_of
@@ -24,8 +26,7 @@ _MAX_ERRORS = 3
 _CALM = (Claim.UNCHANGED, Claim.IMPROVED)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Claims:
+class Claims(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that claims are made of.
 
     Attributes
@@ -37,6 +38,8 @@ class Claims:
     matching : Matching
     evidence : Evidence or None
         None where nothing was tested.
+    foretold : mapping of str to ForetoldTask
+        In its place, of a curtailed run.
     flips : Flips
     alpha : float
         Of a suspicion: a raw p-value at most this.
@@ -50,6 +53,7 @@ class Claims:
     counted: tuple[Side | None, Side]
     matching: Matching
     evidence: Evidence | None
+    foretold: Mapping[str, ForetoldTask]
     flips: Flips
     alpha: float
     errors: ErrorPolicy
@@ -69,22 +73,27 @@ class Claims:
     ) -> TaskResult:
         claim = apart or self._claim(task_id, evidence)
         baseline, candidate = self.counted
-        worse = claim not in _CALM or (evidence is not None and evidence.contribution < 0)
+        foretold = self.foretold.get(task_id)
+        found = evidence or foretold
+        worse = claim not in _CALM or (found is not None and found.contribution < 0)
         return TaskResult(
             task=task_id,
             claim=claim,
+            predictive=foretold.predictive if foretold else None,
             baseline=self._counts(baseline, task_id),
             candidate=self._counts(candidate, task_id),
             p_value=evidence.p_value if evidence else None,
             p_adjusted=evidence.p_adjusted if evidence else None,
             replay=self._replays(task_id) if worse else (),
-            contribution=evidence.contribution if evidence else None,
+            contribution=found.contribution if found else None,
             errors=self._errors(task_id),
         )
 
     def _claim(self, task_id: str, evidence: TaskEvidence | None) -> Claim:
         if task_id in self.flips.tasks:
             return Claim.FLIP
+        if task_id in self.foretold:
+            return Claim.REGRESSED if self.foretold[task_id].regressed else Claim.UNCHANGED
         if evidence is None:
             return Claim.UNCHANGED
         if evidence.regressed:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import msgspec
+
 from ci_gate.decision import remarks
 from ci_gate.decision.accounting import (
-    CURTAILED,
     contaminated_tasks,
     errors_in_effect,
     first_runs,
@@ -21,9 +21,19 @@ from ci_gate.decision.accounting import (
 )
 from ci_gate.decision.circumstances import Circumstances
 from ci_gate.decision.claims import Claims
-from ci_gate.decision.comparison import Comparison, Differences
+from ci_gate.decision.comparison import Comparison
+from ci_gate.decision.copied import (
+    Copied,
+    copied_between,
+    hold_against_copies,
+    on_copies,
+)
+from ci_gate.decision.curtailment import Foresight
+from ci_gate.decision.differences import Differences
 from ci_gate.decision.evidence import Evidence, method_of, sees_total_failure, weigh
+from ci_gate.decision.extension import ExtensibleRun, examine_extension, level_of
 from ci_gate.decision.flips import Flips, flips_of
+from ci_gate.decision.foretold import foretold_metrics, foretold_tasks
 from ci_gate.decision.guards import guards_of
 from ci_gate.decision.matching import Matching, match_tasks, run_day
 from ci_gate.decision.measures import economics_of, resilience_of
@@ -32,11 +42,14 @@ from ci_gate.decision.pairing import PairedTask, pair_task, planned_scores, seed
 from ci_gate.decision.policy_checks import require_judgeable
 from ci_gate.decision.provenance import provenance_of
 from ci_gate.decision.slide import slide_of
+from ci_gate.decision.stopped import StoppedRun, examine_stop
+from ci_gate.model.copies import without_copies
 from ci_gate.model.policy import Policy
 from ci_gate.model.run import PASSED, ErrorPolicy, Side, SideTask
 from ci_gate.model.verdict import (
     FloorResult,
     GuardResult,
+    Method,
     MetricResult,
     SlideResult,
     TaskResult,
@@ -76,14 +89,16 @@ def compare(
     UsageError
         The policy is impossible or asks for what this version cannot judge.
     """
-    require_judgeable(candidate, policy)
+    require_judgeable(policy)
     case = _Case(baseline, candidate, policy, circumstances or Circumstances())
     study = _study(case)
     metrics = _metrics(case, study)
     economics = _by_side(case, study.matching, economics_of)
     guards = _guards(case, study.matching)
-    slide, slide_remarks = _slide(case, anchor)
+    slide, slide_remarks = _slide(case, study, anchor)
     gated = without(candidate, study.matching.quarantined)
+    copied = _copied(case, study)
+    totals = totals_of(candidate, case.errors)
     return Comparison(
         suite=candidate.suite,
         has_baseline=baseline is not None,
@@ -92,41 +107,44 @@ def compare(
         partial=any(side.task_filter or side.shard for side in case.sides),
         shards=tuple(side.shard for side in case.sides if side.shard),
         cut_short=stopped_early(candidate),
-        curtailed=case.curtailed,
-        curtailed_against_these=_stopped_by_these(case),
-        totals=totals_of(candidate, case.errors),
+        stopped=study.stopped,
+        extensible=study.extensible,
+        level=case.level,
+        totals=msgspec.structs.replace(totals, copies=copied.apart),
         gated=totals_of(gated, case.errors),
         contaminated=contaminated_tasks(candidate),
         grader_errors=grader_errors(gated),
         differences=case.differences,
+        copied=copied,
         matching=study.matching,
         evidence=study.evidence,
         flips=study.flips,
-        dead=study.evidence is not None and _dead(case, study.matching),
+        dead=study.judged and _dead(case, study.matching),
         powerless=study.powerless,
         metrics=metrics,
         floors=_floors(case, study.matching),
         guards=guards,
         slide=slide,
         tasks=_claims(case, study),
-        method=method_of(study.evidence, policy, anchored=slide is not None),
+        method=_method(study, policy, anchored=slide is not None),
         resilience=_by_side(case, study.matching, resilience_of),
         economics=economics,
         provenance=provenance_of(baseline, candidate, case.circumstances.provenance),
         remarks=(
             *_remarks(case, study, metrics, economics),
+            *on_copies(copied, case.whole_candidate),
             *remarks.on_guards(guards),
             *slide_remarks,
         ),
     )
 
 
-@dataclass(frozen=True)
-class _Case:
+class _Case(msgspec.Struct, frozen=True, dict=True):
     """The arguments of ``compare``, and what follows from them without looking at an outcome.
 
     ``baseline`` and ``candidate`` are what counts as evidence: of a deterministic agent the first
-    run of each task, because the others are copies. Whether they are, all runs say.
+    run of each task, because the others are copies. Whether they are, all runs say. Of another
+    agent it is every trial but those that evidence calls copies.
     """
 
     whole_baseline: Side | None
@@ -140,10 +158,12 @@ class _Case:
 
     @cached_property
     def candidate(self) -> Side:
-        return self._counted(self.whole_candidate)
+        return self._counted(self.whole_candidate, self.whole_baseline)
 
-    def _counted(self, side: Side) -> Side:
-        return first_runs(side, self.errors) if self.policy.deterministic else side
+    def _counted(self, side: Side, before: Side | None = None) -> Side:
+        if self.policy.deterministic:
+            return first_runs(side, self.errors)
+        return without_copies(side, before)
 
     @property
     def sides(self) -> tuple[Side, ...]:
@@ -158,47 +178,88 @@ class _Case:
         spared = self.circumstances.unchanged_agent or self.circumstances.no_credentials
         return bool(self.candidate.tasks) or not spared
 
-    @property
-    def curtailed(self) -> bool:
-        return self.candidate.stop is not None and self.candidate.stop.reason in CURTAILED
+    @cached_property
+    def level(self) -> float:
+        return level_of(self.baseline, self.candidate, self.policy)
 
     @property
     def differences(self) -> Differences:
         before, after = self.baseline, self.candidate
         if before is None or not self.started:
             return Differences()
-        return Differences(
-            errors=before.errors != after.errors,
-            faults=before.faults_digest != after.faults_digest,
-            judge=before.judge_digest != after.judge_digest,
-        )
+        return Differences.between(before, after)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Study:
-    """What the outcomes say."""
+class _Study(msgspec.Struct, frozen=True, kw_only=True):
+    """What the outcomes say; of a run that they stopped, what they foretell."""
 
-    matching: Matching = field(default_factory=Matching)
+    matching: Matching = msgspec.field(default_factory=Matching)
     evidence: Evidence | None = None
-    flips: Flips = field(default_factory=Flips)
+    stopped: StoppedRun | None = None
+    extensible: ExtensibleRun | None = None
+    flips: Flips = msgspec.field(default_factory=Flips)
     powerless: bool = False
+
+    @property
+    def seen(self) -> Foresight | None:
+        """What a curtailed run foretells, where its stop is believed."""
+        return self.stopped.seen if self.stopped else None
+
+    @property
+    def judged(self) -> bool:
+        """Whether the outcomes of the two sides were held against each other."""
+        return self.evidence is not None or self.seen is not None
 
 
 def _study(case: _Case) -> _Study:
     if not case.started:
         return _Study()
+    stopped = examine_stop(
+        case.whole_baseline,
+        case.whole_candidate,
+        case.policy,
+        policy_digest=case.circumstances.policy_digest,
+    )
+    if stopped is not None:
+        return _study_of_stopped(case, stopped)
     matching = _matching(case)
-    # Without all its rounds a curtailed run has no p-value, and what was made differently none.
-    if case.baseline is None or case.curtailed or case.differences or not matching.compared:
+    if case.baseline is None or case.differences or not matching.compared:
         return _Study(matching=matching)
-    evidence = weigh(_paired(case.baseline, case.candidate, case, matching), case.policy)
+    paired = _paired(case.baseline, case.candidate, case, matching)
+    evidence = weigh(paired, case.policy, level=case.level)
     flips = _flips(case, matching)
     return _Study(
         matching=matching,
         evidence=evidence,
+        extensible=examine_extension(case.baseline, case.whole_candidate, case.policy),
         flips=flips,
         powerless=not flips.watched
-        and not sees_total_failure(_planned(case.baseline, case, matching), evidence, case.policy),
+        and not sees_total_failure(
+            _planned(case.baseline, case, matching),
+            case.policy,
+            strata=evidence.choice.strata,
+            phi=evidence.effect.correction,
+            level=case.level,
+        ),
+    )
+
+
+def _study_of_stopped(case: _Case, stopped: StoppedRun) -> _Study:
+    """Without all its rounds a curtailed run has no p-value."""
+    if case.baseline is None or stopped.seen is None:
+        return _Study(matching=_matching(case), stopped=stopped)
+    look = stopped.seen.look
+    planned = _planned(case.baseline, case, look.matching)
+    return _Study(
+        matching=look.matching,
+        stopped=stopped,
+        powerless=not sees_total_failure(
+            planned,
+            case.policy,
+            strata=look.choice.strata,
+            phi=look.effect.correction,
+            level=case.level,
+        ),
     )
 
 
@@ -245,11 +306,15 @@ def _planned(baseline: Side, case: _Case, matching: Matching) -> list[PairedTask
     ]
 
 
-def _stopped_by_these(case: _Case) -> bool:
-    """Whether a curtailed run's decision was made against this baseline and this policy."""
-    digests = (case.candidate.baseline_digest, case.candidate.policy_digest)
-    baseline = case.baseline.digest if case.baseline else None
-    return None not in digests and digests == (baseline, case.circumstances.policy_digest)
+def _copied(case: _Case, study: _Study) -> Copied:
+    if case.policy.deterministic:
+        return Copied()
+    whole, matching = case.whole_candidate, study.matching
+    found = copied_between(case.whole_baseline, whole, quarantined=matching.quarantined)
+    if case.baseline is None or study.evidence is None:
+        return found
+    with_copies = _paired(case.baseline, whole, case, matching)
+    return hold_against_copies(found, study.evidence, with_copies, case.policy)
 
 
 def _dead(case: _Case, matching: Matching) -> bool:
@@ -260,6 +325,8 @@ def _dead(case: _Case, matching: Matching) -> bool:
 def _metrics(case: _Case, study: _Study) -> dict[str, MetricResult]:
     if study.evidence is not None:
         return tested_metrics(study.evidence, case.policy)
+    if study.stopped is not None and study.seen is not None:
+        return foretold_metrics(study.seen, case.policy, rounds=study.stopped.stop.round)
     before, after = _tasks_shown(case, study.matching)
     return untested_metrics(before, after, case.policy, case.errors) if case.started else {}
 
@@ -296,18 +363,40 @@ def _guards(case: _Case, matching: Matching) -> tuple[GuardResult, ...]:
     )
 
 
-def _slide(case: _Case, anchor: Side | None) -> tuple[SlideResult | None, tuple[str, ...]]:
+def _slide(
+    case: _Case, study: _Study, anchor: Side | None
+) -> tuple[SlideResult | None, tuple[str, ...]]:
     """Test the candidate against the anchor, unless that is the baseline itself."""
     same = anchor is None or case.baseline is None or anchor.digest == case.baseline.digest
-    if anchor is None or same or case.curtailed or not case.started:
+    refused = study.stopped is not None and study.seen is None
+    if anchor is None or same or refused or not case.started:
         return None, ()
     past = _Case(anchor, case.whole_candidate, case.policy, case.circumstances)
     matching = _matching(past)
     assert past.baseline is not None
     if past.differences or not matching.compared:
         return None, tuple(remarks.on_untested_anchor(past.differences))
-    evidence = weigh(_paired(past.baseline, past.candidate, past, matching), case.policy)
-    return slide_of(evidence, matching, case.policy), ()
+    policy = _of_rounds_run(case.policy, study.stopped)
+    paired = _paired(past.baseline, past.candidate, past, matching)
+    evidence = weigh(paired, policy, level=past.level)
+    return slide_of(evidence, matching, policy), ()
+
+
+def _of_rounds_run(policy: Policy, stopped: StoppedRun | None) -> Policy:
+    """Leave out the metrics of a curtailed run that do not exist yet.
+
+    The anchor is not what stopped it: a slide is looked for in the trials that there are, so that
+    it does not hide behind a short run.
+    """
+    if stopped is None:
+        return policy
+    metrics = tuple(f"pass^{k}" for k in policy.ks if k <= stopped.stop.round)
+    return msgspec.structs.replace(policy, metrics=metrics or ("pass^1",))
+
+
+def _method(study: _Study, policy: Policy, *, anchored: bool) -> Method:
+    look = study.seen.look if study.seen else None
+    return method_of(study.evidence or look, policy, anchored=anchored)
 
 
 def _claims(case: _Case, study: _Study) -> tuple[TaskResult, ...]:
@@ -317,6 +406,7 @@ def _claims(case: _Case, study: _Study) -> tuple[TaskResult, ...]:
         counted=(case.baseline, case.candidate),
         matching=study.matching,
         evidence=study.evidence,
+        foretold=foretold_tasks(study.seen, case.policy) if study.seen else {},
         flips=study.flips,
         alpha=case.policy.alpha,
         errors=case.errors,
@@ -345,4 +435,6 @@ def _remarks(
         *remarks.on_metrics(metrics),
         *remarks.on_economics(economics),
         *remarks.on_evidence(study.evidence, study.flips, case.policy),
+        *remarks.on_stop(study.stopped, case.policy),
+        *remarks.on_extension(study.extensible),
     )

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
+from ci_gate.decision.copied import Copied
+from ci_gate.decision.differences import Differences
 from ci_gate.decision.evidence import Evidence
+from ci_gate.decision.extension import ExtensibleRun
 from ci_gate.decision.flips import Flips
 from ci_gate.decision.matching import Matching
+from ci_gate.decision.stopped import StoppedRun
 from ci_gate.model.run import StopReason
 from ci_gate.model.verdict import (
     Claim,
@@ -21,23 +26,10 @@ from ci_gate.model.verdict import (
     TrialTotals,
 )
 
-__all__ = ["Comparison", "Differences"]
+__all__ = ["Comparison"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Differences:
-    """In what the two sides were made differently, so that their outcomes cannot be compared."""
-
-    errors: bool = False
-    faults: bool = False
-    judge: bool = False
-
-    def __bool__(self) -> bool:
-        return self.errors or self.faults or self.judge
-
-
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """The facts that the rules of ``decide`` read, and the figures that a verdict shows.
 
     Attributes
@@ -55,10 +47,12 @@ class Comparison:
         Of sides that are one shard of several.
     cut_short : bool
         The run ended before its plan, and not by a decision on its outcomes.
-    curtailed : bool
-        The run was stopped by a decision on its outcomes.
-    curtailed_against_these : bool
-        That decision was made against this baseline and this policy.
+    stopped : StoppedRun or None
+        A run that was stopped by a decision on its outcomes, with that decision taken again.
+    extensible : ExtensibleRun or None
+        A run that could be extended, with its looks taken again.
+    level : float
+        What the gate's p-value is held against.
     totals : TrialTotals
         Of the candidate.
     gated : TrialTotals
@@ -68,6 +62,8 @@ class Comparison:
     grader_errors : int
         Trials that failed because a grader raised, of tasks that are not quarantined.
     differences : Differences
+    copied : Copied
+        Trials that are copies of others, on both sides.
     matching : Matching
     evidence : Evidence or None
         None where nothing was tested.
@@ -95,13 +91,15 @@ class Comparison:
     partial: bool
     shards: tuple[str, ...]
     cut_short: bool
-    curtailed: bool
-    curtailed_against_these: bool
+    stopped: StoppedRun | None
+    extensible: ExtensibleRun | None
+    level: float
     totals: TrialTotals
     gated: TrialTotals
     contaminated: tuple[str, ...]
     grader_errors: int
     differences: Differences
+    copied: Copied
     matching: Matching
     evidence: Evidence | None
     flips: Flips
@@ -136,8 +134,47 @@ class Comparison:
 
     @property
     def regressed_metrics(self) -> tuple[str, ...]:
-        """Suite metrics that dropped, adjusted over all claims."""
-        return self.evidence.regressed_metrics if self.evidence else ()
+        """Suite metrics that dropped, adjusted over all claims, or are as good as certain to."""
+        return tuple(name for name, metric in self.metrics.items() if metric.regressed)
+
+    @property
+    def curtailed(self) -> bool:
+        """The run was stopped by its outcomes, and the stop is believed."""
+        return self.stopped is not None and self.stopped.seen is not None
+
+    @property
+    def stop_refused(self) -> bool:
+        """The run was stopped by its outcomes, and the stop is not believed."""
+        return self.stopped is not None and self.stopped.seen is None
+
+    @property
+    def extended(self) -> bool:
+        """Repeats were added, because the evidence lay near the border."""
+        return self.extensible is not None and self.extensible.extended
+
+    @property
+    def extension_refused(self) -> bool:
+        """The repeats are not those that the run's own looks ask for."""
+        return self.extensible is not None and self.extensible.refusal is not None
+
+    @property
+    def predictive(self) -> float | None:
+        """Chance that the whole plan would be red, where a believed stop leaves no p-value."""
+        seen = self.stopped.seen if self.stopped else None
+        return seen.prediction.red if seen else None
+
+    @property
+    def compared(self) -> int:
+        """Tasks whose outcomes were held against each other."""
+        if self.evidence is not None:
+            return len(self.evidence.tasks)
+        return len(self.matching.compared) if self.curtailed else 0
+
+    @property
+    def red_as_a_whole(self) -> bool:
+        """The whole plan is as good as certain to be red, and no single claim of it is."""
+        alone = self.regressed_metrics or self.claimed(Claim.REGRESSED)
+        return self.stopped is not None and self.stopped.red and not alone
 
     @property
     def broken_floors(self) -> tuple[FloorResult, ...]:

@@ -10,9 +10,11 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from ci_gate.decision.attribution import cleared
 from ci_gate.decision.circumstances import Circumstances
 from ci_gate.decision.comparison import Comparison
 from ci_gate.decision.digits import six_digits
+from ci_gate.decision.extension import is_inferior
 from ci_gate.decision.sentences import sentence_for
 from ci_gate.model.policy import Policy
 from ci_gate.model.run import StopReason
@@ -61,15 +63,18 @@ RULES: Final = (
     Rule(Tier.RED, Code.TASKS_REMOVED, lambda f, p, a: f.matching.removed, _BAR),
     Rule(Tier.RED, Code.FLIP, lambda f, p, a: f.flips.tasks, _BAR),
     Rule(Tier.RED, Code.TASK_REGRESSED, lambda f, p, a: f.claimed(Claim.REGRESSED), _BAR),
-    Rule(Tier.RED, Code.SUITE_REGRESSED, lambda f, p, a: f.regressed_metrics, _BAR),
+    Rule(Tier.RED, Code.SUITE_REGRESSED, lambda f, p, a: _suite_fell(f, a), _BAR),
     Rule(Tier.RED, Code.SLIDE, lambda f, p, a: f.slid, _BAR),
     Rule(Tier.RED, Code.FLOOR, lambda f, p, a: f.broken_floors),
     Rule(Tier.RED, Code.GUARD, lambda f, p, a: f.broken_guards, _BAR),
+    Rule(Tier.OPEN, Code.RECHECK_ENVIRONMENT, lambda f, p, a: a.attribution == "environment", _BAR),
+    Rule(Tier.OPEN, Code.RECHECK_NOISE, lambda f, p, a: a.attribution == "noise", _BAR),
     Rule(Tier.OPEN, Code.NO_CREDENTIALS, lambda f, p, a: a.no_credentials and not f.spared),
     Rule(Tier.OPEN, Code.BUDGET, lambda f, p, a: f.totals.stop == StopReason.BUDGET),
-    Rule(Tier.OPEN, Code.CURTAILED, lambda f, p, a: f.curtailed),
+    Rule(Tier.OPEN, Code.CURTAILED, lambda f, p, a: f.stop_refused),
+    Rule(Tier.OPEN, Code.EXTENDED, lambda f, p, a: f.extension_refused),
     Rule(Tier.OPEN, Code.SHARD_MISSING, lambda f, p, a: f.shards),
-    Rule(Tier.OPEN, Code.TASK_UNJUDGED, lambda f, p, a: f.matching.unjudged or f.interrupted),
+    Rule(Tier.OPEN, Code.TASK_UNJUDGED, lambda f, p, a: _unmeasured(f)),
     Rule(Tier.OPEN, Code.ERROR_POLICY_CHANGED, lambda f, p, a: f.differences.errors, _BAR),
     Rule(Tier.OPEN, Code.FAULTS_CHANGED, lambda f, p, a: f.differences.faults, _BAR),
     Rule(Tier.OPEN, Code.JUDGE_CHANGED, lambda f, p, a: f.differences.judge, _BAR),
@@ -82,6 +87,8 @@ RULES: Final = (
     Rule(Tier.GREEN, Code.NO_BASELINE, lambda f, p, a: not f.has_baseline and not _lost(a)),
     Rule(Tier.GREEN, Code.BAR_MOVED, lambda f, p, a: a.labelled and (f.has_baseline or _lost(a))),
     Rule(Tier.GREEN, Code.UNCHANGED_AGENT, lambda f, p, a: f.spared),
+    Rule(Tier.GREEN, Code.CURTAILED, lambda f, p, a: f.curtailed),
+    Rule(Tier.GREEN, Code.EXTENDED, lambda f, p, a: f.extended and not f.extension_refused),
 )
 _DECISIONS: Final = {
     Tier.UNTRUSTED: Decision.INCONCLUSIVE,
@@ -101,23 +108,27 @@ def _unjudged(facts: Comparison, policy: Policy) -> bool:
     Trials that a run did not come to are the business of the rules on how it ended.
     """
     totals = facts.gated if facts.gated.planned else facts.totals
-    expected = totals.run if facts.cut_short or facts.curtailed else totals.planned
+    expected = totals.run if facts.cut_short or facts.stopped else totals.planned
     lost = expected - totals.judged
     # Where every task is quarantined, none of their errors is held against the run.
     too_many = totals is facts.gated and not policy.allows_errored(lost, expected)
     return totals.judged == 0 or too_many
 
 
-def _inferior(facts: Comparison, policy: Policy) -> bool:
-    """Some metric could have dropped by the margin or more.
+def _unmeasured(facts: Comparison) -> bool:
+    """Trials that the verdict would rest on are absent, or are copies of others."""
+    return bool(facts.matching.unjudged) or facts.interrupted or facts.copied.decide_nothing
 
-    The end of an interval is a rounded number and is held against the nearest binary one to the
-    margin; a pass needs it above, and being equal shows nothing.
-    """
-    if policy.require != "non-inferiority" or facts.evidence is None:
-        return False
-    intervals = (metric.interval for metric in facts.metrics.values())
-    return any(interval is None or interval[0] <= -policy.margin for interval in intervals)
+
+def _suite_fell(facts: Comparison, around: Circumstances) -> bool:
+    """The suite dropped, and no recheck puts that down to something else than the change."""
+    fell = bool(facts.regressed_metrics) or facts.red_as_a_whole
+    return fell and not around.clears_change
+
+
+def _inferior(facts: Comparison, policy: Policy) -> bool:
+    """Some metric could have dropped by the margin or more."""
+    return facts.evidence is not None and is_inferior(facts.metrics, policy)
 
 
 def _unguarded(facts: Comparison, around: Circumstances) -> bool:
@@ -147,6 +158,8 @@ def decide(
         Figures with 6 significant digits; the decision was taken before they were rounded.
     """
     around = circumstances or Circumstances()
+    if around.clears_change:
+        comparison = cleared(comparison)
     holding = [rule for rule in RULES if rule.holds(comparison, policy, around)]
     accepted = [rule for rule in holding if rule.against_bar and around.labelled]
     standing = [rule for rule in holding if rule not in accepted]
@@ -167,7 +180,7 @@ def _verdict(
     reasons: tuple[Reason, ...],
     accepted: Sequence[str],
 ) -> Verdict:
-    facts, policy, _ = case
+    facts, policy, around = case
     return Verdict(
         suite_name=facts.suite,
         decision=decision,
@@ -177,14 +190,16 @@ def _verdict(
         reasons=reasons,
         warnings=(*accepted, *facts.remarks),
         alpha=policy.alpha,
-        level=policy.alpha,
+        level=six_digits(facts.level),
         p_value=six_digits(facts.evidence.joint.p_value) if facts.evidence else None,
+        predictive=six_digits(facts.predictive),
         method=six_digits(facts.method),
         metrics=six_digits(facts.metrics),
         tasks=six_digits(facts.tasks),
         floors=six_digits(facts.floors),
         guards=six_digits(facts.guards),
         slide=six_digits(facts.slide),
+        recheck=six_digits(around.recheck),
         suite=_changes(facts),
         trials=facts.totals,
         resilience=six_digits(facts.resilience),
@@ -203,7 +218,7 @@ def _exit_code(decision: Decision, policy: Policy) -> ExitCode:
 def _changes(facts: Comparison) -> SuiteChanges:
     matching = facts.matching
     return SuiteChanges(
-        compared=len(facts.evidence.tasks) if facts.evidence else 0,
+        compared=facts.compared,
         new=matching.new,
         removed=tuple(sorted(matching.removed + matching.allowed)),
         changed=matching.changed,

@@ -7,28 +7,37 @@ ids. It decides no verdict.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
+
+import msgspec
 
 from ci_gate.decision.guards import limits_of
 from ci_gate.decision.pairing import PairedTask
 from ci_gate.model.policy import Policy
 from ci_gate.model.verdict import Method
-from ci_gate.stats.counts import TaskCounts
+from ci_gate.stats.counts import Strata, TaskCounts
 from ci_gate.stats.permutation import JointTest, joint_test
 from ci_gate.stats.power_bound import can_detect_total_failure
 from ci_gate.stats.run_effect import RunEffect, run_effect
 from ci_gate.stats.seed_effect import StrataChoice, choose_strata
 from ci_gate.stats.suite_null import group_tasks
 
-__all__ = ["Evidence", "TaskEvidence", "method_of", "sees_total_failure", "weigh"]
+__all__ = [
+    "DRAWS_SEED",
+    "Evidence",
+    "TaskEvidence",
+    "choose",
+    "contributions",
+    "method_of",
+    "sees_total_failure",
+    "weigh",
+]
 
-_DRAWS_SEED: Final = 0x20261030
+DRAWS_SEED: Final = 0x20261030
 """Of the Monte Carlo draws. Fixed: nobody can draw again until the verdict is another one."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TaskEvidence:
+class TaskEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """What the test says of one task.
 
     Attributes
@@ -51,8 +60,7 @@ class TaskEvidence:
     contribution: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """The joint test with the counts that entered it.
 
     Attributes
@@ -75,14 +83,8 @@ class Evidence:
     joint: JointTest
     by_task: Mapping[str, TaskEvidence]
 
-    @property
-    def regressed_metrics(self) -> tuple[str, ...]:
-        """The suite metrics that dropped, adjusted over all claims."""
-        families = self.joint.families.items()
-        return tuple(f"pass^{k}" for k, test in families if test.p_adjusted <= self.joint.level)
 
-
-def weigh(paired: Sequence[PairedTask], policy: Policy) -> Evidence:
+def weigh(paired: Sequence[PairedTask], policy: Policy, *, level: float | None = None) -> Evidence:
     """Test whether the candidate is worse on these tasks.
 
     Parameters
@@ -91,8 +93,10 @@ def weigh(paired: Sequence[PairedTask], policy: Policy) -> Evidence:
         At least one.
     policy : Policy
         For its metrics, alpha, margin and pairing.
+    level : float or None
+        What the gate's p-value is held against; None is the policy's alpha.
     """
-    choice = _choose(paired, policy)
+    choice = choose(paired, policy)
     effect = run_effect([task.baseline for task in paired], strata=choice.strata)
     by_seed = [task.by_seed for task in paired]
     entered = [c.shared for c in by_seed] if choice.strata == "task,seed" else by_seed
@@ -101,8 +105,8 @@ def weigh(paired: Sequence[PairedTask], policy: Policy) -> Evidence:
         strata=choice.strata,
         ks=policy.ks,
         margin=policy.margin,
-        level=policy.alpha,
-        seed=_DRAWS_SEED,
+        level=policy.alpha if level is None else level,
+        seed=DRAWS_SEED,
         phi=effect.correction,
     )
     tasks = tuple(task.task for task in paired)
@@ -116,7 +120,16 @@ def weigh(paired: Sequence[PairedTask], policy: Policy) -> Evidence:
     )
 
 
-def _choose(paired: Sequence[PairedTask], policy: Policy) -> StrataChoice:
+def choose(paired: Sequence[PairedTask], policy: Policy) -> StrataChoice:
+    """Decide within what the outcomes of these tasks are exchanged.
+
+    Parameters
+    ----------
+    paired : sequence of PairedTask
+        At least one.
+    policy : Policy
+        For its pairing.
+    """
     # A task whose seeds are its own on each side says nothing about the others' columns.
     sharing = [task for task in paired if task.shared]
     return choose_strata(
@@ -140,7 +153,7 @@ def _task_evidence(
             contribution=contribution,
         )
         for position, (p_value, p_adjusted, contribution) in enumerate(
-            zip(joint.task_p, joint.task_p_adjusted, _contributions(counts), strict=True)
+            zip(joint.task_p, joint.task_p_adjusted, contributions(counts), strict=True)
         )
     ]
 
@@ -173,7 +186,8 @@ def _rise_p_values(counts: Sequence[TaskCounts], choice: StrataChoice) -> list[f
     return p_values
 
 
-def _contributions(counts: Sequence[TaskCounts]) -> list[float]:
+def contributions(counts: Sequence[TaskCounts]) -> list[float]:
+    """Return each task's part of the suite's difference in pass^1; the parts add up to it."""
     drops = [_rate_difference(task) for task in counts]
     judged = sum(drop is not None for drop in drops)
     return [drop / judged if drop is not None else 0.0 for drop in drops]
@@ -186,42 +200,54 @@ def _rate_difference(task: TaskCounts) -> float | None:
     return sum(task.candidate_passed) / candidate - sum(task.baseline_passed) / baseline
 
 
-def sees_total_failure(planned: Sequence[PairedTask], evidence: Evidence, policy: Policy) -> bool:
+def sees_total_failure(
+    planned: Sequence[PairedTask],
+    policy: Policy,
+    *,
+    strata: Strata,
+    phi: float | None,
+    level: float,
+) -> bool:
     """Return whether a candidate that fails every planned trial would have been seen.
 
     Parameters
     ----------
     planned : sequence of PairedTask
         The baseline's trials beside the candidate's planned ones.
-    evidence : Evidence
-        For the strata in use, and for the correction of the baseline's run effect.
     policy : Policy
+    strata : {"task", "task,seed"}
+    phi : float or None
+        What the baseline's run effect is corrected by.
+    level : float
+        What the gate's p-value is held against.
     """
     counts = [task.by_seed for task in planned]
-    if evidence.effect.correction is not None:
-        return _total_failure_p(counts, evidence, policy) <= policy.alpha
+    if phi is not None:
+        return _total_failure_p(counts, policy, strata, phi) <= level
     return can_detect_total_failure(
         [task.baseline_n for task in counts],
         [task.baseline_passed for task in counts],
         [task.candidate_n for task in counts],
-        strata=evidence.choice.strata,
+        strata=strata,
         ks=policy.ks,
         margin=policy.margin,
-        level=policy.alpha,
-        seed=_DRAWS_SEED,
+        level=level,
+        seed=DRAWS_SEED,
     )
 
 
-def _total_failure_p(planned: Sequence[TaskCounts], evidence: Evidence, policy: Policy) -> float:
+def _total_failure_p(
+    planned: Sequence[TaskCounts], policy: Policy, strata: Strata, phi: float
+) -> float:
     """The gate's p-value, corrected, if every planned trial failed."""
     return joint_test(
         planned,
-        strata=evidence.choice.strata,
+        strata=strata,
         ks=policy.ks,
         margin=policy.margin,
         level=policy.alpha,
-        seed=_DRAWS_SEED,
-        phi=evidence.effect.correction,
+        seed=DRAWS_SEED,
+        phi=phi,
     ).p_value
 
 
@@ -230,26 +256,37 @@ def _judgements(policy: Policy, *, anchored: bool) -> int:
     return 1 + anchored + len(policy.floors) + limits_of(policy)
 
 
-def method_of(evidence: Evidence | None, policy: Policy, *, anchored: bool) -> Method:
+class Exchange(Protocol):
+    """What decides within what outcomes are exchanged: evidence, or a look before there is any."""
+
+    @property
+    def choice(self) -> StrataChoice: ...
+
+    @property
+    def effect(self) -> RunEffect: ...
+
+
+def method_of(found: Exchange | None, policy: Policy, *, anchored: bool) -> Method:
     """Return how the test was made, and how often all of the gate cries wolf at most.
 
     A strict floor compares an estimate, which has no level: with one there is no such bound.
     """
     strict = policy.strict_floors and bool(policy.floors)
     bound = None if strict else min(1.0, policy.alpha * _judgements(policy, anchored=anchored))
-    if evidence is None:
+    if found is None:
         return Method(false_alarm_bound=bound)
-    effect = evidence.effect
+    effect, choice = found.effect, found.choice
+    joint = found.joint if isinstance(found, Evidence) else None
     return Method(
-        strata=evidence.choice.strata,
+        strata=choice.strata,
         # Between seeds that have nothing to do with each other agreement means nothing.
-        z_seed=None if evidence.choice.rule == "no seeds" else evidence.choice.z,
+        z_seed=None if choice.rule == "no seeds" else choice.z,
         phi=effect.phi,
         phi_p_value=effect.p_value if effect.runs > 1 else None,
         phi_alpha=effect.implied_alpha(policy.alpha) if effect.runs > 1 else None,
         phi_corrected=effect.correction is not None,
-        exact=evidence.joint.exact,
-        draws=evidence.joint.draws,
-        rule=evidence.choice.rule,
+        exact=joint.exact if joint else None,
+        draws=joint.draws if joint else None,
+        rule=choice.rule,
         false_alarm_bound=bound,
     )

@@ -6,7 +6,8 @@ Knows paired outcomes; whether the agent is deterministic is the policy's word.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from ci_gate.decision.accounting import Scores
 from ci_gate.decision.pairing import PairedTask
@@ -16,8 +17,7 @@ __all__ = ["Flips", "flips_of"]
 _PASS, _FAILURE = 1, 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Flips:
+class Flips(msgspec.Struct, frozen=True, kw_only=True):
     """Every flip, and how many could have been seen.
 
     Attributes

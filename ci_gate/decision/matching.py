@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+
+import msgspec
 
 from ci_gate.decision.accounting import counts_of, stopped_early
 from ci_gate.model.policy import Policy, Quarantine
@@ -30,8 +31,7 @@ _GROUPS = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Matching:
+class Matching(msgspec.Struct, frozen=True, kw_only=True):
     """Every task of either side in one place; ids in sorted order.
 
     Attributes
@@ -136,8 +136,7 @@ def _has(task_id: str, *sides: Side | None) -> bool:
     return any(side is not None and task_id in side.tasks for side in sides)
 
 
-@dataclass(frozen=True)
-class _Places:
+class _Places(msgspec.Struct, frozen=True):
     """The order of the questions matters: a vanished task is one even when it was in quarantine."""
 
     before: Mapping[str, SideTask]

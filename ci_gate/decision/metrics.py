@@ -27,7 +27,7 @@ __all__ = ["floors_of", "tested_metrics", "untested_metrics"]
 Tasks = Mapping[str, SideTask]
 _TaskCounts = tuple[Sequence[int], Sequence[int]]
 """Passed and judged trials of a task, by seed."""
-_SideCounts = Collection[_TaskCounts]
+SideCounts = Collection[_TaskCounts]
 
 
 def tested_metrics(evidence: Evidence, policy: Policy) -> dict[str, MetricResult]:
@@ -38,16 +38,16 @@ def tested_metrics(evidence: Evidence, policy: Policy) -> dict[str, MetricResult
 def _tested_metric(evidence: Evidence, k: int, policy: Policy) -> MetricResult:
     family = evidence.joint.families[k]
     counts = [evidence.counts[i] for i in family.included]
-    by_seed = evidence.choice.strata == "task,seed" and all(_seeds(task) >= k for task in counts)
+    by_seed = evidence.choice.strata == "task,seed" and all(seeds_of(task) >= k for task in counts)
     phi = evidence.effect.correction
     interval = difference_interval(counts, k, by_seed=by_seed, phi=phi)
     included = {evidence.tasks[i] for i in family.included}
     excluded = tuple(task for task in evidence.tasks if task not in included)
     if interval is None:
-        return _metric([], [], k, excluded=excluded)
-    baseline, candidate = _by_side(counts)
+        return metric_of([], [], k, excluded=excluded)
+    baseline, candidate = by_side(counts)
     return msgspec.structs.replace(
-        _metric(baseline, candidate, k, by_seed=by_seed, excluded=excluded),
+        metric_of(baseline, candidate, k, by_seed=by_seed, excluded=excluded),
         difference=interval.difference,
         interval=(interval.low, interval.high),
         p_value=family.p_value,
@@ -73,11 +73,11 @@ def _detectable_drop(evidence: Evidence, k: int, policy: Policy) -> float | None
     return larger if larger is None or larger <= 1 else None
 
 
-def _seeds(task: TaskCounts) -> int:
+def seeds_of(task: TaskCounts) -> int:
     return min(sum(map(bool, task.baseline_n)), sum(map(bool, task.candidate_n)))
 
 
-def _by_side(tasks: Sequence[TaskCounts]) -> tuple[_SideCounts, _SideCounts]:
+def by_side(tasks: Sequence[TaskCounts]) -> tuple[SideCounts, SideCounts]:
     return (
         [(task.baseline_passed, task.baseline_n) for task in tasks],
         [(task.candidate_passed, task.candidate_n) for task in tasks],
@@ -94,7 +94,7 @@ def untested_metrics(
     """
     before, after = _totals(baseline, errors), _totals(candidate, errors)
     return {
-        f"pass^{k}": _metric(
+        f"pass^{k}": metric_of(
             _deep(before, k).values(),
             _deep(after, k).values(),
             k,
@@ -113,9 +113,9 @@ def _totals(tasks: Tasks, errors: ErrorPolicy) -> dict[str, _TaskCounts]:
     return {task: ((count.passed,), (count.trials,)) for task, count in counts.items()}
 
 
-def _metric(
-    baseline: _SideCounts,
-    candidate: _SideCounts,
+def metric_of(
+    baseline: SideCounts,
+    candidate: SideCounts,
     k: int,
     *,
     by_seed: bool = False,
@@ -139,14 +139,14 @@ def _metric(
     )
 
 
-def _pass_hat(side: _SideCounts, k: int, *, by_seed: bool) -> float | None:
-    if not by_seed:
+def _pass_hat(side: SideCounts, k: int, *, by_seed: bool) -> float | None:
+    if not by_seed or not side:
         return _mean(side, k, pass_hat_k)
     estimates = [pass_hat_k_by_seed(passed, judged, k) for passed, judged in side]
     return fsum(estimates) / len(estimates)
 
 
-def _mean(side: _SideCounts, k: int, estimate: Callable[[int, int, int], float]) -> float | None:
+def _mean(side: SideCounts, k: int, estimate: Callable[[int, int, int], float]) -> float | None:
     estimates = [estimate(sum(passed), sum(judged), k) for passed, judged in side]
     return fsum(estimates) / len(estimates) if estimates else None
 
@@ -165,7 +165,7 @@ def floors_of(candidate: Tasks, policy: Policy, errors: ErrorPolicy) -> tuple[Fl
     )
 
 
-def _floor(counts: _SideCounts, metric: str, floor: float, policy: Policy) -> FloorResult:
+def _floor(counts: SideCounts, metric: str, floor: float, policy: Policy) -> FloorResult:
     k = int(metric.removeprefix("pass^"))
     deep = [task for task in counts if sum(task[1]) >= k]
     estimate = _mean(deep, k, pass_hat_k)

@@ -6,7 +6,8 @@ Decides what shares a seed; whether seeds matter is decided by ``ci_gate.stats``
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from ci_gate.decision.accounting import Scores
 from ci_gate.model.run import Side
@@ -18,8 +19,7 @@ __all__ = ["PairedTask", "pair_task", "planned_scores", "seeds_shared"]
 SharesSeed = Callable[[int], bool]
 
 
-@dataclass(frozen=True, kw_only=True)
-class PairedTask:
+class PairedTask(msgspec.Struct, frozen=True, kw_only=True):
     """A task's trials on both sides, runs x columns; a column is one seed on both sides.
 
     Attributes

@@ -1,4 +1,4 @@
-"""Which policies and runs can be judged at all; the others are refused by name, never bent.
+"""Which policies can be judged at all; the others are refused by name, never bent.
 
 A policy from ``ci-gate.toml`` has been checked with its file and line before; one made in Python
 has not.
@@ -15,15 +15,14 @@ import msgspec
 
 from ci_gate.errors import Problem, UsageError, printable
 from ci_gate.model.policy import Policy
-from ci_gate.model.run import Side, StopReason
 
 __all__ = ["require_judgeable"]
 
 _METRIC: Final = re.compile(r"pass\^[1-9][0-9]{0,5}", re.ASCII)
 
 
-def require_judgeable(candidate: Side, policy: Policy) -> None:
-    """Refuse a policy that is impossible, or that asks for what this version cannot judge.
+def require_judgeable(policy: Policy) -> None:
+    """Refuse a policy that is impossible.
 
     Raises
     ------
@@ -34,7 +33,6 @@ def require_judgeable(candidate: Side, policy: Policy) -> None:
         *_range_problems(policy),
         *_metric_problems(policy),
         *_guard_problems(policy),
-        *_unsupported(candidate, policy),
     ]
     if problems:
         raise UsageError.of(problems)
@@ -88,19 +86,6 @@ def _guard_problems(policy: Policy) -> Iterator[Problem]:
     metrics = [guard.metric for guard in policy.guards]
     if len(set(metrics)) < len(metrics):
         yield _problem("guards", "a metric has two guards", "Give both limits in one.")
-
-
-def _unsupported(candidate: Side, policy: Policy) -> Iterator[Problem]:
-    hint = "This version judges runs of a fixed plan."
-    if policy.on_borderline == "extend":
-        yield _problem("on_borderline", "runs are not extended by this version", hint)
-    extended = candidate.stop is not None and candidate.stop.reason is StopReason.EXTENDED
-    if extended or (candidate.plan is not None and candidate.plan.extend):
-        yield Problem(
-            what="the run was made with extension, whose level this version does not know",
-            where=f"run of suite {printable(candidate.suite)}",
-            hint=hint,
-        )
 
 
 def _problem(key: str, what: str, hint: str = "") -> Problem:

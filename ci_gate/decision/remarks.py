@@ -9,24 +9,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ci_gate.decision.accounting import CURTAILED, stopped_early
-from ci_gate.decision.comparison import Differences
+from ci_gate.decision.differences import Differences
 from ci_gate.decision.evidence import Evidence
+from ci_gate.decision.extension import ExtensibleRun
 from ci_gate.decision.flips import Flips
 from ci_gate.decision.matching import Matching
+from ci_gate.decision.stopped import StoppedRun
 from ci_gate.decision.wording import counted, named
 from ci_gate.errors import printable
 from ci_gate.model.policy import Policy
 from ci_gate.model.run import ErrorPolicy, Side
 from ci_gate.model.verdict import GuardResult, MetricResult
 from ci_gate.stats.run_effect import CORRECTED_BELOW, FEWEST_RUNS, RunEffect
+from ci_gate.stats.seed_effect import StrataChoice
 
 __all__ = [
     "on_economics",
     "on_evidence",
+    "on_extension",
     "on_guards",
     "on_matching",
     "on_metrics",
     "on_sides",
+    "on_stop",
     "on_untested_anchor",
 ]
 
@@ -59,9 +64,13 @@ def _on_baseline(baseline: Side, candidate: Side) -> Iterator[str]:
         )
     if any(run.forced for run in baseline.runs):
         yield "The baseline was accepted by force although it did not meet what a baseline needs."
-    stopped_by_outcomes = baseline.stop is not None and baseline.stop.reason in CURTAILED
-    if stopped_early(baseline) or stopped_by_outcomes:
+    if stopped_early(baseline):
         yield "The run that serves as the baseline ended before its plan."
+    if baseline.stop is not None and baseline.stop.reason in CURTAILED:
+        yield (
+            "The run that serves as the baseline was stopped by its own outcomes: it is no fair "
+            "sample, and alpha does not hold against it."
+        )
 
 
 def on_matching(matching: Matching) -> Iterator[str]:
@@ -94,6 +103,30 @@ def on_metrics(metrics: Mapping[str, MetricResult]) -> Iterator[str]:
                 f"{name} leaves out {counted(len(result.excluded), 'task')} with fewer than {k} "
                 f"judged trials on a side: {named(result.excluded)}."
             )
+
+
+def on_stop(stopped: StoppedRun | None, policy: Policy) -> Iterator[str]:
+    """Yield what a run that was stopped by its outcomes spent, and judged, differently."""
+    if stopped is None or stopped.seen is None:
+        return
+    if stopped.late_by:
+        yield (
+            f"The run could have stopped {counted(stopped.late_by, 'round')} earlier, and said the "
+            "same."
+        )
+    yield from _on_run_effect(stopped.seen.look.effect, policy.alpha)
+    yield from _on_choice(stopped.seen.look.choice, policy)
+    if policy.floors or policy.guards:
+        yield (
+            "Floors and guards are judged on the trials that were run "
+            f"({counted(stopped.stop.round, 'round')}), each at its own alpha."
+        )
+
+
+def on_extension(run: ExtensibleRun | None) -> Iterator[str]:
+    """Yield where a run ended before its own looks let it."""
+    if run is not None and run.remark is not None:
+        yield run.remark
 
 
 def on_guards(guards: Sequence[GuardResult]) -> Iterator[str]:
@@ -155,6 +188,12 @@ def _on_run_effect(effect: RunEffect, alpha: float) -> Iterator[str]:
         )
 
 
+def _on_choice(choice: StrataChoice, policy: Policy) -> Iterator[str]:
+    if choice.rule == "no seeds" and (policy.pairing == "seed" or policy.deterministic):
+        asked = "deterministic = true" if policy.deterministic else "pairing = seed"
+        yield f"The policy says {asked}, and the sides share no seeds: nothing was paired."
+
+
 def on_evidence(evidence: Evidence | None, flips: Flips, policy: Policy) -> Iterator[str]:
     """Yield what is odd about the test."""
     if flips.unsteady:
@@ -165,10 +204,7 @@ def on_evidence(evidence: Evidence | None, flips: Flips, policy: Policy) -> Iter
     if evidence is None:
         return
     yield from _on_run_effect(evidence.effect, policy.alpha)
-    unpaired = evidence.choice.rule == "no seeds"
-    if unpaired and (policy.pairing == "seed" or policy.deterministic):
-        asked = "deterministic = true" if policy.deterministic else "pairing = seed"
-        yield f"The policy says {asked}, and the sides share no seeds: nothing was paired."
+    yield from _on_choice(evidence.choice, policy)
     if evidence.joint.undecided:
         yield (
             f"After {evidence.joint.draws} draws the p-value still lies within 3 standard errors "

@@ -8,7 +8,6 @@ and would always confirm it. It knows neither files nor how the runs were made.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import fsum
 from typing import Any, Final
@@ -52,8 +51,7 @@ __all__ = ["WholeRun", "self_check", "whole_runs"]
 _KINDS: Final = ("moves", "fixed", "unjudged", "fails", "passes")
 
 
-@dataclass(frozen=True, kw_only=True)
-class WholeRun:
+class WholeRun(msgspec.Struct, frozen=True, kw_only=True):
     """One run of the suite over its seeds.
 
     Attributes
@@ -242,8 +240,7 @@ def _differences(first: WholeRun, run: WholeRun) -> Iterator[str]:
             yield f"the {name} is {shown} as in {first.name}"
 
 
-@dataclass(frozen=True)
-class _Study:
+class _Study(msgspec.Struct, frozen=True, dict=True):
     """Two runs or more, and everything that is measured on them."""
 
     runs: Sequence[WholeRun]

@@ -10,10 +10,12 @@ from typing import Final
 
 from ci_gate.decision.circumstances import Circumstances
 from ci_gate.decision.comparison import Comparison
+from ci_gate.decision.copied import why_nothing_follows
+from ci_gate.decision.stopped import StoppedRun
 from ci_gate.decision.wording import counted, named
 from ci_gate.errors import printable
 from ci_gate.model.policy import Policy
-from ci_gate.model.verdict import Claim, FloorResult, TaskResult
+from ci_gate.model.verdict import Claim, FloorResult, TaskResult, TrialTotals
 from ci_gate.model.verdict import ReasonCode as Code
 
 __all__ = ["sentence_for"]
@@ -45,24 +47,34 @@ def _too_many_errors(facts: Comparison, policy: Policy, around: Circumstances) -
     if totals.run == 0:
         return "No trial was run."
     return (
-        f"{totals.judged} of {counted(totals.planned, 'planned trial')} were judged and "
+        f"{totals.judged} of {_asked_for(facts, totals)} were judged and "
         f"{totals.errored} errored, more than max_errored_rate = {policy.max_errored_rate:g} "
         "allows: the environment is to be repaired before the agent can be judged."
     )
 
 
+def _asked_for(facts: Comparison, totals: TrialTotals) -> str:
+    """What there was to judge: the plan, or as much of it as a run that stopped came to."""
+    if facts.stopped is not None:
+        return counted(totals.run, "trial")
+    return counted(totals.planned, "planned trial")
+
+
 def _baseline_missing(facts: Comparison, policy: Policy, around: Circumstances) -> str:
+    found = "The base has a baseline that this change no longer matches"
+    if around.labelled:
+        return f"{found}."
     return (
-        "The base has a baseline that this change no longer matches: restore the suite's name and "
-        "the baseline's file. Only the update-baseline label lets a pull request move the bar."
+        f"{found}: restore the suite's name and the baseline's file. Only the update-baseline "
+        "label lets a pull request move the bar."
     )
 
 
 def _baseline_edited(facts: Comparison, policy: Policy, around: Circumstances) -> str:
-    return (
-        "This change edits the baseline or its anchor without the update-baseline label: the bar "
-        "of the base commit holds."
-    )
+    found = "This change edits the baseline or its anchor"
+    if around.labelled:
+        return f"{found}."
+    return f"{found} without the update-baseline label: the bar of the base commit holds."
 
 
 def _tasks_removed(facts: Comparison, policy: Policy, around: Circumstances) -> str:
@@ -87,7 +99,18 @@ def _task_regressed(facts: Comparison, policy: Policy, around: Circumstances) ->
 
 def _suite_regressed(facts: Comparison, policy: Policy, around: Circumstances) -> str:
     metrics = " and ".join(facts.regressed_metrics)
+    if facts.curtailed:
+        return _suite_foretold(metrics)
     return f"The suite's {metrics} dropped by more than chance explains."
+
+
+def _suite_foretold(metrics: str) -> str:
+    if not metrics:
+        return (
+            "The whole plan is as good as certain to be red, by the suite or by some task: which "
+            "of them is not settled yet."
+        )
+    return f"The whole plan is as good as certain to find that the suite's {metrics} dropped."
 
 
 def _slide(facts: Comparison, policy: Policy, around: Circumstances) -> str:
@@ -113,6 +136,28 @@ def _guard(facts: Comparison, policy: Policy, around: Circumstances) -> str:
     return f"Beyond a guard, with confidence: {', '.join(broken)}."
 
 
+def _recheck_environment(facts: Comparison, policy: Policy, around: Circumstances) -> str:
+    return (
+        f"The test was red, and {_rechecked(around)} puts that down to the environment: the commit "
+        "of the baseline is itself worse than its baseline now, and this change is no worse than "
+        "it. Where that stays, make the baseline anew."
+    )
+
+
+def _recheck_noise(facts: Comparison, policy: Policy, around: Circumstances) -> str:
+    return (
+        f"The test was red, and {_rechecked(around)} does not confirm it: this change is no "
+        "worse than the commit of the baseline, nor that commit than its baseline. Check again, "
+        "with more trials where that happens often."
+    )
+
+
+def _rechecked(around: Circumstances) -> str:
+    found = around.recheck
+    assert found is not None
+    return f"a recheck of {counted(len(found.tasks), 'task')} ({found.trials} fresh trials a side)"
+
+
 def _no_credentials(facts: Comparison, policy: Policy, around: Circumstances) -> str:
     return (
         "The run lacks the credentials that the agent needs, and was not started: somebody with "
@@ -127,14 +172,41 @@ def _budget(facts: Comparison, policy: Policy, around: Circumstances) -> str:
 
 
 def _curtailed(facts: Comparison, policy: Policy, around: Circumstances) -> str:
-    if facts.curtailed_against_these:
+    stopped = facts.stopped
+    assert stopped is not None
+    if stopped.seen is not None:
+        return _stopped(facts, stopped)
+    said = f"stopped by its outcomes after {counted(stopped.stop.round, 'round')} ({_run(facts)})"
+    if stopped.refusal is None:
         return (
-            f"The run was stopped by its outcomes after {_run(facts)}, and this version cannot "
-            "recompute that decision: run the whole plan."
+            f"The run was {said}, against another baseline or policy than this one: run it again "
+            "against these."
         )
     return (
-        f"The run was stopped by its outcomes after {_run(facts)}, against another baseline or "
-        "policy than this one: run it again against these."
+        f"The run says it was {said} as {stopped.verdict}, and that is not believed: "
+        f"{stopped.refusal}. Run it again."
+    )
+
+
+def _stopped(facts: Comparison, stopped: StoppedRun) -> str:
+    rounds = f"{stopped.stop.round} of {counted(stopped.rounds, 'round')}"
+    other, rests = ("red", "the pass") if stopped.verdict == "passed" else ("green", "the verdict")
+    return (
+        f"Stopped after {rounds} ({_run(facts)}): the chance that the whole plan would be {other} "
+        f"was below {stopped.settled:g}. On that chance {rests} rests; a run that was stopped by "
+        "its outcomes has no p-value."
+    )
+
+
+def _extended(facts: Comparison, policy: Policy, around: Circumstances) -> str:
+    run = facts.extensible
+    assert run is not None
+    if run.refusal is not None:
+        return f"The run was extended, and not as its own looks ask: {run.refusal}. Run it again."
+    return (
+        f"Extended from {run.asked_for} to {counted(run.repeats, 'repeat')} ({_run(facts)}), "
+        "because what it had shown lay near the border. Each look has the same level, which allows "
+        "for all of them."
     )
 
 
@@ -145,7 +217,12 @@ def _shard_missing(facts: Comparison, policy: Policy, around: Circumstances) -> 
 def _task_unjudged(facts: Comparison, policy: Policy, around: Circumstances) -> str:
     if facts.interrupted:
         return f"The run was interrupted after {_run(facts)}: continue it with --resume."
-    return f"No trial was judged of {_tasks(facts.matching.unjudged)}: all errored or never ran."
+    said = list(why_nothing_follows(facts.copied))
+    if facts.matching.unjudged:
+        tasks = _tasks(facts.matching.unjudged)
+        how = "errored, never ran or are copies" if facts.copied.apart else "errored or never ran"
+        said.append(f"No trial was judged of {tasks}: all {how}.")
+    return " ".join(said)
 
 
 def _error_policy_changed(facts: Comparison, policy: Policy, around: Circumstances) -> str:
@@ -167,10 +244,12 @@ def _judge_changed(facts: Comparison, policy: Policy, around: Circumstances) -> 
 
 
 def _tasks_changed(facts: Comparison, policy: Policy, around: Circumstances) -> str:
+    edited = f"Edited since the baseline was made: {_tasks(facts.matching.changed)}."
+    if around.labelled:
+        return edited
     return (
-        f"Edited since the baseline was made: {_tasks(facts.matching.changed)}. What was measured "
-        "before does not hold for an edited task: make the baseline anew with `ci-gate baseline "
-        "update`, in a pull request under the update-baseline label."
+        f"{edited} What was measured before does not hold for an edited task: make the baseline "
+        "anew with `ci-gate baseline update`, in a pull request under the update-baseline label."
     )
 
 
@@ -263,9 +342,12 @@ _SENTENCES: Final[dict[Code, _Sentence]] = {
     Code.SLIDE: _slide,
     Code.FLOOR: _floor,
     Code.GUARD: _guard,
+    Code.RECHECK_ENVIRONMENT: _recheck_environment,
+    Code.RECHECK_NOISE: _recheck_noise,
     Code.NO_CREDENTIALS: _no_credentials,
     Code.BUDGET: _budget,
     Code.CURTAILED: _curtailed,
+    Code.EXTENDED: _extended,
     Code.SHARD_MISSING: _shard_missing,
     Code.TASK_UNJUDGED: _task_unjudged,
     Code.ERROR_POLICY_CHANGED: _error_policy_changed,

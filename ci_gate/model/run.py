@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from ci_gate.model.trial import Cause, Status
+from ci_gate.model.trial import Answers, Cause, Status
 
 __all__ = [
     "ERRORED",
@@ -164,6 +164,8 @@ class BaselineTask(msgspec.Struct, frozen=True, kw_only=True):
 
     ``outcomes`` holds ``+`` passed, ``-`` failed, ``!`` errored, ``.`` not run by seed index, and
     ``""`` where the task was not in that run. Counts and measures are None where unknown.
+    ``answers`` says of each trial by which answers it can be known again (`ci_gate.store.answers`),
+    None where nothing does.
     """
 
     digest: str | None = None
@@ -177,6 +179,7 @@ class BaselineTask(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: tuple[Measure | None, ...] | None = None
     duration_s: tuple[Measure | None, ...] | None = None
     measures: Mapping[str, tuple[Measure | None, ...]] | None = None
+    answers: tuple[str | None, ...] | None = None
     extra: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
@@ -219,6 +222,10 @@ class SideTask(msgspec.Struct, frozen=True, kw_only=True):
         Why a trial failed or errored, where known; text that anybody may have written.
     causes : mapping of (trial, repeat) to Cause
         Who or what the harness found at fault, where it was the harness that ran the trial.
+    answers : mapping of (trial, repeat) to Answers
+        Of the trials that show whether they are copies of others.
+    identical : bool
+        Every judged trial, two at least, is the same bytes.
     """
 
     digest: str | None = None
@@ -230,10 +237,12 @@ class SideTask(msgspec.Struct, frozen=True, kw_only=True):
     looped: tuple[int | None, ...] | None = None
     reasons: Mapping[tuple[int, int], str] = msgspec.field(default_factory=dict)
     causes: Mapping[tuple[int, int], Cause] = msgspec.field(default_factory=dict)
+    answers: Mapping[tuple[int, int], Answers] = msgspec.field(default_factory=dict)
+    identical: bool = False
 
     def count(self, char: str) -> int:
         """Return how many trials have this outcome."""
-        return sum(outcomes.count(char) for outcomes in self.outcomes)
+        return sum([outcomes.count(char) for outcomes in self.outcomes])
 
     @property
     def judged(self) -> int:
@@ -252,6 +261,7 @@ class SideTask(msgspec.Struct, frozen=True, kw_only=True):
             looped=self.looped and self.looped[one],
             reasons={(trial, 0): why for (trial, at), why in self.reasons.items() if at == run},
             causes={(trial, 0): why for (trial, at), why in self.causes.items() if at == run},
+            answers={(trial, 0): one for (trial, at), one in self.answers.items() if at == run},
         )
 
 

@@ -94,6 +94,15 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     source: str = ""
 
+    def shown(self) -> dict[str, Any]:
+        """Return what the agent is shown of the task: never its graders, limits or place."""
+        return {
+            "id": self.id,
+            "instruction": self.instruction,
+            "input": self.input,
+            "metadata": dict(self.metadata),
+        }
+
 
 class Suite(msgspec.Struct, frozen=True, kw_only=True):
     """Tasks in the order of their ids, with the seed they derive theirs from.

@@ -8,7 +8,17 @@ from typing import Annotated, Any
 
 import msgspec
 
-__all__ = ["Amount", "Cause", "Count", "Grade", "Status", "Step", "Trajectory", "TrialRecord"]
+__all__ = [
+    "Amount",
+    "Answers",
+    "Cause",
+    "Count",
+    "Grade",
+    "Status",
+    "Step",
+    "Trajectory",
+    "TrialRecord",
+]
 
 # Bounds that a reader enforces: beyond 2**53 - 1 JSON numbers are no longer whole numbers.
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
@@ -86,6 +96,11 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         Kind of the injected fault.
     turn : int or None
         The agent's turn, where known.
+    cached : bool or None
+        Of a call to a model: whether the answer as a whole came from a cache of answers. Reused
+        prompt tokens do not count. None: unknown.
+    response_id : str or None
+        Of a call to a model: what its provider names this answer.
     """
 
     kind: str
@@ -95,6 +110,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     is_error: bool = False
     fault: str | None = None
     turn: int | None = None
+    cached: bool | None = None
+    response_id: str | None = None
 
 
 class Trajectory(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +128,10 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd : float or None
     measures : mapping of str to float
         The agent's own process measures.
+    cached : bool or None
+        Whether every answer of a model came from a cache of answers; None: unknown.
+    response_ids : tuple of str or None
+        What providers name the answers of the models, one a call; None: unknown.
     status : Status or None
         FAILED when the agent raised, crashed, timed out or printed garbage; ERRORED on evidence
         that the environment was at fault; PASSED or None leaves the word to the graders (PASSED
@@ -127,9 +148,35 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int | None = None
     cost_usd: float | None = None
     measures: Mapping[str, float] = msgspec.field(default_factory=dict)
+    cached: bool | None = None
+    response_ids: tuple[str, ...] | None = None
     status: Status | None = None
     reason: str | None = None
     output_tail: str = ""
+
+
+class Answers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What is known of the answers that a trial is made of, to tell a copy from a trial.
+
+    Parameters
+    ----------
+    digest : str or None
+        Of the agent's answer, steps and tokens: equal where all their bytes are.
+    responses : str or None
+        Of the names of all answers of the models: equal where each of them is the same answer.
+        Digests and not the names, which may let their reader fetch the answers.
+    cached : bool
+        Every answer of a model is known to come from a cache of answers.
+    """
+
+    digest: str | None = None
+    responses: str | None = None
+    cached: bool = False
+
+    @property
+    def may_show_copy(self) -> bool:
+        """Whether it is evidence for or against a copy; equal bytes alone are none."""
+        return self.cached or self.responses is not None
 
 
 class TrialRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -162,6 +209,7 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     looped: bool | None = None
     measures: Mapping[str, float | None] | None = None
     grades: tuple[Grade, ...] | None = None
+    answers: Answers | None = None
     trace: str | None = None
     trace_digest: str | None = None
 

@@ -8,8 +8,11 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from ci_gate.model.verdict_traces import VerdictTraces
+
 __all__ = [
     "RED_CLAIMS",
+    "Attribution",
     "Claim",
     "Counts",
     "Decision",
@@ -18,8 +21,12 @@ __all__ = [
     "GuardResult",
     "Method",
     "MetricResult",
+    "PredictedMetric",
     "Reason",
     "ReasonCode",
+    "Recheck",
+    "RecheckTask",
+    "RecheckTest",
     "Replay",
     "SlideResult",
     "SuiteChanges",
@@ -101,6 +108,7 @@ class ReasonCode(StrEnum):
     JUDGE_CHANGED = "judge-changed"
     GUARD_UNKNOWN = "guard-unknown"
     NOTHING_COMPARED = "nothing-compared"
+    EXTENDED = "extended"
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,10 +143,25 @@ class Method(msgspec.Struct, frozen=True, kw_only=True):
     false_alarm_bound: float | None = None
 
 
+class PredictedMetric(msgspec.Struct, frozen=True, kw_only=True):
+    """What pass^k of the candidate is foretold to be, where a run was stopped before trial k.
+
+    ``estimate`` is a Beta fit over the trials of all tasks, with a 95 % interval; ``rounds`` are
+    those that were run. ``pass_hat_r`` is the unbiased pass^r of those rounds, which lies higher.
+    """
+
+    estimate: float
+    interval: tuple[float, float]
+    rounds: int
+    pass_hat_r: float | None = None
+
+
 class MetricResult(msgspec.Struct, frozen=True, kw_only=True):
     """A suite metric on both sides; None is what does not exist.
 
     ``regressed`` says that it dropped, adjusted over all claims, which no rounding has touched.
+    ``predictive`` is the chance that the whole plan would say so, where the run was curtailed;
+    ``predicted`` then stands in for a candidate's pass^k that does not exist yet.
     ``excluded`` are compared tasks with fewer than k trials. The plug-in ``(c / n) ** k`` and
     pass@k stand beside pass^k under their own names and are not tested.
     """
@@ -153,6 +176,7 @@ class MetricResult(msgspec.Struct, frozen=True, kw_only=True):
     detectable_drop: float | None
     n_tasks: int
     predictive: float | None = None
+    predicted: PredictedMetric | None = None
     excluded: tuple[str, ...] = ()
     baseline_plug_in: float | None = None
     candidate_plug_in: float | None = None
@@ -242,6 +266,61 @@ class SlideResult(msgspec.Struct, frozen=True, kw_only=True):
     draws: int
 
 
+class Attribution(StrEnum):
+    """What a recheck puts a regression down to."""
+
+    CHANGE = "change"
+    ENVIRONMENT = "environment"
+    NOISE = "noise"
+
+
+class RecheckTest(msgspec.Struct, frozen=True, kw_only=True):
+    """One test of a recheck, over the rechecked tasks alone: whether one side is worse.
+
+    ``regressed`` says that ``p_value``, joint over the metrics and these tasks, is at most
+    ``level``.
+    """
+
+    regressed: bool
+    p_value: float
+    level: float
+    strata: str
+    exact: bool
+    draws: int
+
+
+class RecheckTask(msgspec.Struct, frozen=True, kw_only=True):
+    """A rechecked task: the stored baseline, and the fresh trials of base and candidate."""
+
+    task: str
+    baseline: Counts
+    base: Counts
+    candidate: Counts
+
+
+class Recheck(msgspec.Struct, frozen=True, kw_only=True):
+    """Base and candidate run again side by side, to tell the change from its environment.
+
+    ``base`` is the agent of the commit that the baseline came from, run now. ``whole_suite`` says
+    that every compared task was rechecked, because a suite metric had dropped. ``trials`` are those
+    planned of each task on each side. ``rates`` hold the pass^1 of ``baseline``, ``base`` and
+    ``candidate`` over the tested tasks. ``change`` holds the candidate against the base, and
+    ``environment`` the base against the stored baseline. Without an attribution ``problem`` says
+    why there is none.
+    """
+
+    attribution: Attribution | None = None
+    problem: str | None = None
+    commit: str
+    whole_suite: bool
+    trials: int
+    tasks: tuple[RecheckTask, ...] = ()
+    rates: Mapping[str, float | None] = msgspec.field(default_factory=dict)
+    change: RecheckTest | None = None
+    environment: RecheckTest | None = None
+    remarks: tuple[str, ...] = ()
+
+
 class SuiteChanges(msgspec.Struct, frozen=True, kw_only=True):
     """How many tasks were compared, and the ids of those that were not judged as they stand."""
 
@@ -254,13 +333,17 @@ class SuiteChanges(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrialTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """The candidate's trials: planned, run, judged (passed or failed), errored."""
+    """The candidate's trials: planned, run, judged (passed or failed), errored.
+
+    ``copies`` are those of the judged that were set aside: they copy a trial, and are none.
+    """
 
     planned: int
     run: int
     judged: int
     errored: int
     stop: str | None = None
+    copies: int = 0
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -284,11 +367,13 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     floors: tuple[FloorResult, ...] = ()
     guards: tuple[GuardResult, ...] = ()
     slide: SlideResult | None = None
+    recheck: Recheck | None = None
     suite: SuiteChanges
     trials: TrialTotals
     resilience: Mapping[str, Any] = msgspec.field(default_factory=dict)
     economics: Mapping[str, Any] = msgspec.field(default_factory=dict)
     provenance: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    traces: VerdictTraces | None = None
 
     def to_json(self) -> str:
         """Return the verdict as the text of ``ci-gate/verdict@1``."""

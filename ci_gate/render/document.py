@@ -15,6 +15,7 @@ from ci_gate.model.verdict import Decision
 
 __all__ = [
     "Column",
+    "Comparison",
     "Fold",
     "ReportView",
     "Section",
@@ -84,6 +85,26 @@ class TaskReplays(msgspec.Struct, frozen=True, kw_only=True):
     trials: Table
 
 
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Two sides of one thing, line by line, as a block of plain text.
+
+    Parameters
+    ----------
+    task : str
+    lead : str
+        A sentence before the lines.
+    lines : tuple of str
+        Each begins with a sign: a hyphen for the baseline, a plus for the candidate, or a space.
+    command : str or None
+        Shell command that shows all of it; None where it cannot be shown exactly.
+    """
+
+    task: str
+    lead: str
+    lines: tuple[str, ...]
+    command: str | None
+
+
 class Section(msgspec.Struct, frozen=True, kw_only=True):
     """A titled part of a suite's report; it is shown whole or not at all.
 
@@ -98,6 +119,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
         Sentences before the table, each a bullet where there are several.
     table : Table or None
     replays : tuple of TaskReplays
+    comparisons : tuple of Comparison
     notes : tuple of str
         Small print after the table.
     """
@@ -108,15 +130,21 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     lead: tuple[str, ...] = ()
     table: Table | None = None
     replays: tuple[TaskReplays, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
     notes: tuple[str, ...] = ()
 
     def shortened(self, rows: int, replays: int) -> Section:
-        """Return the section with fewer rows and sentences, and with replays for fewer tasks."""
+        """Return the section with fewer rows and sentences, and with less for single tasks."""
         more = len(self.lead) - rows
         lead = (*self.lead[:rows], f"and {more} more") if more > 0 else self.lead
         table = self.table and self.table.shortened(rows)
-        replayed = self.replays[:replays]
-        return msgspec.structs.replace(self, lead=lead, table=table, replays=replayed)
+        return msgspec.structs.replace(
+            self,
+            lead=lead,
+            table=table,
+            replays=self.replays[:replays],
+            comparisons=self.comparisons[: max(replays, 1)],
+        )
 
 
 class SuiteView(msgspec.Struct, frozen=True, kw_only=True):

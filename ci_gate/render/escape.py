@@ -111,8 +111,8 @@ def _code_char(char: str) -> str:
     return char if plain else f"&#{ord(char)};"
 
 
-def fence(lines: Sequence[str]) -> Markup:
-    """Return lines as a shell block whose fence is longer than any run of backticks inside."""
+def fence(lines: Sequence[str], language: str = "sh") -> Markup:
+    """Return lines as a block of code whose fence is longer than any run of backticks inside."""
     runs = (len(list(run)) for char, run in groupby("\n".join(lines)) if char == "`")
     ticks = "`" * max(3, max(runs, default=0) + 1)
-    return Markup("\n".join((f"{ticks}sh", *lines, ticks)))  # noqa: S704 - nothing is parsed in a fence
+    return Markup("\n".join((f"{ticks}{language}", *lines, ticks)))  # noqa: S704 - nothing is parsed in a fence

@@ -84,6 +84,8 @@ def _properties(verdict: Verdict) -> Iterator[tuple[str, str]]:
     yield "reasons", " ".join(reason.code for reason in verdict.reasons)
     yield "alpha", figures.level(verdict.alpha)
     yield "p_value", figures.p_value(verdict.p_value, against=verdict.level)
+    if verdict.predictive is not None:
+        yield "predictive", figures.percent(verdict.predictive)
     yield "trials_planned", str(verdict.trials.planned)
     yield "trials_judged", str(verdict.trials.judged)
     yield "trials_errored", str(verdict.trials.errored)
@@ -156,12 +158,19 @@ def _metric_case(verdict: Verdict, name: str, result: MetricResult) -> TestCase:
         verdict,
         f"suite {name}",
         f"baseline {figures.percent(result.baseline)}"
-        f", candidate {figures.percent(result.candidate)}"
+        f", candidate {_candidate(result)}"
         f", difference {figures.points(result.difference)} points"
-        f", adjusted p {figures.p_value(result.p_adjusted, against=verdict.level)}"
+        f", {_evidence(verdict, result.p_adjusted, result.predictive)}"
         f" over {figures.counted(result.n_tasks, 'task')}",
         failed=_metric_fell(verdict, result),
     )
+
+
+def _candidate(result: MetricResult) -> str:
+    """Return the candidate's estimate, or what it is foretold to be where it does not exist."""
+    if result.candidate is None and result.predicted is not None:
+        return f"{figures.percent(result.predicted.estimate)} (predicted)"
+    return figures.percent(result.candidate)
 
 
 def _metric_fell(verdict: Verdict, result: MetricResult) -> bool:
@@ -225,8 +234,14 @@ def _task_case(verdict: Verdict, task: TaskResult) -> TestCase:
 
 def _task_message(verdict: Verdict, task: TaskResult) -> str:
     sides = f"baseline {_rate(task.baseline)}, candidate {_rate(task.candidate)}"
-    adjusted = figures.p_value(task.p_adjusted, against=verdict.level)
-    return f"{task.claim}: {sides}, adjusted p {adjusted}"
+    return f"{task.claim}: {sides}, {_evidence(verdict, task.p_adjusted, task.predictive)}"
+
+
+def _evidence(verdict: Verdict, p_adjusted: float | None, predictive: float | None) -> str:
+    """Return the adjusted p, or what a run that was stopped has in its place."""
+    if predictive is not None:
+        return f"chance to be red in the whole plan {figures.percent(predictive)}"
+    return f"adjusted p {figures.p_value(p_adjusted, against=verdict.level)}"
 
 
 def _rate(counts: Counts | None) -> str:

@@ -86,8 +86,9 @@ def render_baseline(
     console: Console,
     *,
     title: str,
+    warnings: Sequence[str] = (),
 ) -> None:
-    """Print a baseline: its suite metrics, then a row a task with its outcome strings.
+    """Print a baseline: its suite metrics and warnings, then a row a task with its outcomes.
 
     Parameters
     ----------
@@ -96,11 +97,15 @@ def render_baseline(
     console : rich.console.Console
     title : str
         Which baseline it is.
+    warnings : sequence of str
+        What is odd about it.
     """
     print_line(console, inert(title, limit=200), style="bold")
     tasks = figures.counted(len(lines), "task")
     for name, share in metrics.items():
         print_line(console, f"  {inert(name)}  {figures.percent(share)}  ({tasks})")
+    for warning in warnings:
+        print_line(console, f"  {inert(warning, limit=600)}", style="yellow")
     columns = (Column("Task", "code"), Column("Passed", "number"), Column("Outcomes"))
     rows = [(inert(line.task), _rate(line.counts), _outcomes(line)) for line in lines]
     print_table(console, table(columns, rows))

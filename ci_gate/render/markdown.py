@@ -27,7 +27,7 @@ from ci_gate.render.figures import count
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["DROP_ORDER", "SMALLEST_LIMIT", "markdown"]
+__all__ = ["DROP_ORDER", "SMALLEST_LIMIT", "markdown", "prepare"]
 
 SMALLEST_LIMIT = 1000
 
@@ -38,6 +38,7 @@ _DROPPED_FIRST = {
     "new": "new tasks",
     "quarantined": "quarantined tasks",
     "errored": "tasks with errored trials",
+    "kept-traces": "kept traces",
     "provenance": "provenance",
     "suspects": "suspects",
     "warnings": "warnings",
@@ -46,6 +47,8 @@ _DROPPED_FIRST = {
     "guards": "guards",
     "floors": "floors",
     "slide": "the comparison with the anchor",
+    "partings": "where passing and failing trials part",
+    "recheck": "the recheck",
 }
 _LEVELS = ((20, 5), (10, 3), (5, 2), (3, 1), (1, 1), (1, 0))
 _DROPPED_LAST = {
@@ -168,6 +171,12 @@ class _Layout:
             text = Markup(template.render(section=section))  # noqa: S704 - escaped by the template
             self._laid_out[id(section)] = (section, text)
         return self._laid_out[id(section)][1]
+
+
+def prepare() -> None:
+    """Compile the templates now rather than with the first report."""
+    for name in _environment().list_templates():
+        _environment().get_template(name)
 
 
 @cache

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from ci_gate.model.trial import Status, TrialRecord
+from ci_gate.render.figures import percent
 from ci_gate.render.screen import print_line
 
 if TYPE_CHECKING:
@@ -24,14 +25,14 @@ _STEPS = 10
 
 
 class Progress:
-    """Shows the progress of a run; a ``ci_gate.ports.ProgressSink`` and a context manager.
+    """Shows the progress of a run; a ``ci_gate.ports.RoundWatcher`` and a context manager.
 
     Parameters
     ----------
     console : rich.console.Console
         On standard error. A terminal gets a live bar; elsewhere a line is printed at each tenth of
         the plan and, between those, after ten seconds or a tenth of the time so far, whichever is
-        longer.
+        longer; and one after each round that is decided.
     monotonic : callable
         Seconds from an arbitrary start.
     title : str
@@ -86,6 +87,35 @@ class Progress:
             self._errored.add(record.key)
         self._show()
 
+    def decided(self, done: int, rounds: int, predictive: float | None) -> None:
+        """Say how likely the whole plan is to be red after so many of its rounds.
+
+        Parameters
+        ----------
+        done, rounds : int
+        predictive : float or None
+            None: nothing can be foretold.
+        """
+        chance = "nothing can be foretold"
+        if predictive is not None:
+            chance = f"{percent(predictive)} chance that the whole plan would be red"
+        if self._bar is not None:
+            shown = "" if predictive is None else f"{percent(predictive)} chance of red"
+            self._bar.update(self._bar.task_ids[0], chance=shown)
+        elif not self._is_live:
+            line = f"{self._title}: round {done:,} of {rounds:,}: {chance}"
+            print_line(self._console, line)
+
+    def extended(self, total: int) -> None:
+        """Say that the plan grew to so many trials."""
+        self._total = total
+        self._printed_step = self._step()
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], total=total)
+        elif not self._is_live:
+            line = f"{self._title}: the evidence is on the border, extended to {total:,} trials"
+            print_line(self._console, line)
+
     def close(self) -> None:
         """Take the bar away, or print the last line of a log; safe to call twice."""
         if self._bar is not None:
@@ -115,10 +145,13 @@ class Progress:
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[counts]}", markup=False),
+            TextColumn("{task.fields[chance]}", markup=False),
             TimeElapsedColumn(),
         )
         self._bar = Bar(*columns, console=self._console, transient=True)
-        self._bar.add_task(self._title, total=self._total, completed=self._done, counts="")
+        self._bar.add_task(
+            self._title, total=self._total, completed=self._done, counts="", chance=""
+        )
         self._bar.start()
 
     def _show(self) -> None:

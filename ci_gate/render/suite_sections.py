@@ -15,12 +15,13 @@ from ci_gate.model.verdict import (
     GuardResult,
     Method,
     MetricResult,
+    PredictedMetric,
     SlideResult,
     TrialTotals,
     Verdict,
 )
 from ci_gate.render import figures
-from ci_gate.render.document import Column, Fold, Section
+from ci_gate.render.document import Column, Fold, Section, Table
 from ci_gate.render.escape import inert
 from ci_gate.render.layout import Limits, table
 
@@ -56,13 +57,18 @@ _SIDES = ("baseline", "candidate")
 def summary(verdict: Verdict, limits: Limits) -> Section | None:
     """Return the reasons; for a pass also what the run could have seen."""
     shown = [inert(reason.text, limit=_REASON_CHARS) for reason in verdict.reasons]
-    lead = (*_first(shown, limits.rows, "reasons"), *_sensitivity(verdict))
+    lead = (*_first(shown, limits.rows, "reasons"), *_foretold(verdict), *_sensitivity(verdict))
     return Section(key="summary", lead=lead) if lead else None
 
 
 def _first(shown: list[str], most: int, what: str) -> list[str]:
     more = len(shown) - most
     return shown if more <= 0 else [*shown[:most], f"and {more} more {what}"]
+
+
+def _foretold(verdict: Verdict) -> Iterator[str]:
+    if verdict.predictive is not None:
+        yield f"The whole plan would be red with {figures.percent(verdict.predictive)} chance."
 
 
 def _sensitivity(verdict: Verdict) -> Iterator[str]:
@@ -73,7 +79,8 @@ def _sensitivity(verdict: Verdict) -> Iterator[str]:
         if result.detectable_drop is not None
     ]
     if verdict.decision is Decision.PASSED and seen:
-        yield f"With 80 % power this run would have seen a drop of {' or '.join(seen)}."
+        what = "this run" if verdict.predictive is None else "the whole plan"
+        yield f"With 80 % power {what} would have seen a drop of {' or '.join(seen)}."
 
 
 def _unsigned(drop: float | None) -> str:
@@ -86,6 +93,7 @@ def metrics(verdict: Verdict, limits: Limits) -> Section | None:
         Column("Metric"),
         Column("Baseline", "number"),
         Column("Candidate", "number"),
+        Column("Predicted", "number"),
         Column("Difference", "number"),
         Column("95 % interval", "number"),
         Column("p", "number"),
@@ -108,19 +116,40 @@ def _metric_row(name: str, result: MetricResult, verdict: Verdict) -> tuple[str,
         inert(name),
         figures.percent(result.baseline),
         figures.percent(result.candidate),
-        figures.points(result.difference),
-        figures.interval(result.interval),
-        figures.p_value(result.p_value, against=verdict.level),
-        figures.p_value(result.p_adjusted, against=verdict.level),
+        _predicted(result.predicted),
+        *_tested(result, verdict.level),
         figures.percent(result.predictive),
         _unsigned(result.detectable_drop),
         figures.count(result.n_tasks),
     )
 
 
+def _tested(result: MetricResult, level: float) -> tuple[str, ...]:
+    return (
+        figures.points(result.difference),
+        figures.interval(result.interval),
+        figures.p_value(result.p_value, against=level),
+        figures.p_value(result.p_adjusted, against=level),
+    )
+
+
+def _predicted(predicted: PredictedMetric | None) -> str:
+    if predicted is None:
+        return figures.UNKNOWN
+    low, high = (figures.percent(end) for end in predicted.interval)
+    return f"{figures.percent(predicted.estimate)} ({low} to {high})"
+
+
 def _metric_notes(verdict: Verdict) -> Iterator[str]:
     yield _trials(verdict.trials)
-    if any(result.difference is not None for result in verdict.metrics.values()):
+    yield from _prediction_notes(verdict)
+    if verdict.predictive is not None:
+        yield (
+            "Differences, intervals and detectable drops (80 % power, of the whole plan) are in "
+            "percentage points. There is no p-value: the run ended because of what it showed. The "
+            "chance to be red is that of the claim in the whole plan."
+        )
+    elif any(result.difference is not None for result in verdict.metrics.values()):
         yield (
             "Differences, intervals and detectable drops (80 % power) are in percentage points; "
             "p is one-sided and adjusted over every claim made here "
@@ -131,11 +160,25 @@ def _metric_notes(verdict: Verdict) -> Iterator[str]:
         yield f"Baseline: {inert(baseline['origin'], limit=_REASON_CHARS)}."
 
 
+def _prediction_notes(verdict: Verdict) -> Iterator[str]:
+    for name, result in verdict.metrics.items():
+        found = result.predicted
+        if found is not None:
+            rounds = figures.counted(found.rounds, "round")
+            yield (
+                f"Predicted {inert(name)} (Beta fit, r = {figures.count(found.rounds)}), with a "
+                f"95 % interval: after {rounds} {inert(name)} does not exist. "
+                f"pass^{figures.count(found.rounds)} of the trials so far: "
+                f"{figures.percent(found.pass_hat_r)}."
+            )
+
+
 def _trials(totals: TrialTotals) -> str:
     shares = {"planned": totals.planned, "run": totals.run, "judged": totals.judged}
     counts = ", ".join(f"{figures.count(number)} {what}" for what, number in shares.items())
     stop = f" ({inert(totals.stop)})" if totals.stop else ""
-    return f"Trials: {counts}, {figures.count(totals.errored)} errored{stop}."
+    copies = f" ({figures.count(totals.copies)} of them copies)" if totals.copies else ""
+    return f"Trials: {counts}{copies}, {figures.count(totals.errored)} errored{stop}."
 
 
 def floors(verdict: Verdict, limits: Limits) -> Section | None:
@@ -150,17 +193,21 @@ def floors(verdict: Verdict, limits: Limits) -> Section | None:
         Column("Result"),
     )
     rows = [_floor_row(floor) for floor in verdict.floors]
-    return Section(
-        key="floors",
-        title="Floors",
-        fold=_closed_unless(broken=any(not floor.passed for floor in verdict.floors)),
-        table=table(columns, rows, most=limits.rows),
-        notes=(_FLOORS_NOTE.format(alpha=figures.level(verdict.alpha)),),
+    return _judged_by_itself(
+        ("floors", "Floors"),
+        table(columns, rows, most=limits.rows),
+        _FLOORS_NOTE.format(alpha=figures.level(verdict.alpha)),
+        broken=any(not floor.passed for floor in verdict.floors),
     )
 
 
-def _closed_unless(*, broken: bool) -> Fold:
-    return Fold.OPEN if broken else Fold.CLOSED
+def _judged_by_itself(
+    name: tuple[str, str], rows: Table, note: str, *, broken: bool, lead: Sequence[str] = ()
+) -> Section:
+    """Return the section of a judgement with an alpha of its own, open where it is broken."""
+    key, title = name
+    fold = Fold.OPEN if broken else Fold.CLOSED
+    return Section(key=key, title=title, fold=fold, lead=tuple(lead), table=rows, notes=(note,))
 
 
 def _floor_row(floor: FloorResult) -> tuple[str, ...]:
@@ -187,12 +234,11 @@ def guards(verdict: Verdict, limits: Limits) -> Section | None:
         Column("Result"),
     )
     rows = [_guard_row(guard, verdict) for guard in verdict.guards]
-    return Section(
-        key="guards",
-        title="Guards",
-        fold=_closed_unless(broken=any(guard.passed is not True for guard in verdict.guards)),
-        table=table(columns, rows, most=limits.rows),
-        notes=(_guards_note(verdict),),
+    return _judged_by_itself(
+        ("guards", "Guards"),
+        table(columns, rows, most=limits.rows),
+        _guards_note(verdict),
+        broken=any(guard.passed is not True for guard in verdict.guards),
     )
 
 
@@ -264,13 +310,12 @@ def slide(verdict: Verdict, limits: Limits) -> Section | None:
         Column("Tasks", "number"),
     )
     rows = [_slide_row(name, result, found.level) for name, result in found.metrics.items()]
-    return Section(
-        key="slide",
-        title="Since the anchor",
-        fold=_closed_unless(broken=found.regressed),
+    return _judged_by_itself(
+        ("slide", "Since the anchor"),
+        table(columns, rows, most=limits.rows),
+        _slide_note(found),
+        broken=found.regressed,
         lead=(f"Tasks that dropped: {_some(found.tasks)}.",) if found.tasks else (),
-        table=table(columns, rows, most=limits.rows),
-        notes=(_slide_note(found),),
     )
 
 
@@ -289,10 +334,7 @@ def _slide_row(name: str, result: MetricResult, level: float) -> tuple[str, ...]
         inert(name),
         figures.percent(result.baseline),
         figures.percent(result.candidate),
-        figures.points(result.difference),
-        figures.interval(result.interval),
-        figures.p_value(result.p_value, against=level),
-        figures.p_value(result.p_adjusted, against=level),
+        *_tested(result, level),
         figures.count(result.n_tasks),
     )
 

@@ -7,12 +7,13 @@ there is no such task. They know neither other suites nor how a section is laid 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import itemgetter
 
+from ci_gate.model.ranking import badness, largest_drops
 from ci_gate.model.verdict import (
     RED_CLAIMS,
     Claim,
     Counts,
+    Decision,
     ReasonCode,
     Replay,
     TaskResult,
@@ -39,6 +40,8 @@ __all__ = [
 
 _REASON_CHARS = 200
 _SHORT_REASON_CHARS = 90
+_NO_SINGLE_TASK = "The suite regressed as a whole; no single task is proven to have."
+_NONE_SETTLED = "The suite regressed as a whole; of no single task is it all but certain."
 _COLUMNS = (
     Column("Task", "code"),
     Column("Baseline", "number"),
@@ -53,19 +56,12 @@ _COLUMNS = (
 
 def regressed(verdict: Verdict, limits: Limits) -> Section | None:
     """Return the tasks that are proven to have regressed."""
-    tasks = sorted(_claimed(verdict, Claim.REGRESSED), key=_badness)
+    tasks = sorted(_claimed(verdict, Claim.REGRESSED), key=badness)
     return _section("regressed", "Regressed tasks", tasks, verdict, limits)
 
 
 def _claimed(verdict: Verdict, claim: Claim) -> list[TaskResult]:
     return [task for task in verdict.tasks if task.claim is claim]
-
-
-def _badness(task: TaskResult) -> tuple[float, float, float, str]:
-    """Order the worst first: the strongest evidence, then the largest part of the suite's drop."""
-    adjusted = 2.0 if task.p_adjusted is None else task.p_adjusted
-    raw = 2.0 if task.p_value is None else task.p_value
-    return adjusted, raw, task.contribution or 0.0, task.task
 
 
 def _section(
@@ -156,24 +152,19 @@ def _replay_row(replay: Replay) -> tuple[str, ...]:
 
 def flips(verdict: Verdict, limits: Limits) -> Section | None:
     """Return the tasks of a deterministic suite that failed on a seed that passed before."""
-    tasks = sorted(_claimed(verdict, Claim.FLIP), key=_badness)
+    tasks = sorted(_claimed(verdict, Claim.FLIP), key=badness)
     return _section("flips", "Flipped tasks, on the same seed", tasks, verdict, limits)
 
 
 def contributors(verdict: Verdict, limits: Limits) -> Section | None:
     """Return the largest drops where the suite regressed and no single task is proven."""
-    proven = any(task.claim in RED_CLAIMS for task in verdict.tasks)
-    if proven or ReasonCode.SUITE_REGRESSED not in _codes(verdict):
-        return None
-    parts = [(task.contribution or 0.0, task.task, task) for task in verdict.tasks]
-    largest = [task for part, _, task in sorted(parts, key=itemgetter(0, 1)) if part < 0]
     return _section(
         "contributors",
         "Largest drops",
-        largest[: limits.contributors],
+        largest_drops(verdict)[: limits.contributors],
         verdict,
         limits,
-        lead=("The suite regressed as a whole; no single task is proven to have.",),
+        lead=(_NO_SINGLE_TASK if verdict.predictive is None else _NONE_SETTLED,),
     )
 
 
@@ -237,9 +228,11 @@ def _only_named(name: str, claim: Claim) -> TaskResult:
 
 def suspects(verdict: Verdict, limits: Limits) -> Section | None:
     """Return the tasks that fell, but not so far that chance is ruled out over all claims."""
-    tasks = sorted(_claimed(verdict, Claim.SUSPECT), key=_badness)
-    lead = ("Each is below the level on its own; over all claims made here it can be chance.",)
-    return _section("suspects", "Suspects", tasks, verdict, limits, fold=Fold.CLOSED, lead=lead)
+    tasks = sorted(_claimed(verdict, Claim.SUSPECT), key=badness)
+    lead = "Each is below the level on its own; over all claims made here it can be chance."
+    if verdict.recheck is not None and verdict.decision is not Decision.REGRESSED:
+        lead = "Each is what the first run found; the recheck does not put it down to the change."
+    return _section("suspects", "Suspects", tasks, verdict, limits, fold=Fold.CLOSED, lead=(lead,))
 
 
 def improved(verdict: Verdict, limits: Limits) -> Section | None:

@@ -11,7 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ci_gate.model.verdict import Decision, Verdict
-from ci_gate.render.document import Fold, ReportView, Section, SuiteView, TaskReplays
+from ci_gate.render.document import (
+    Comparison,
+    Fold,
+    ReportView,
+    Section,
+    SuiteView,
+    TaskReplays,
+)
 from ci_gate.render.screen import console_for, print_line, print_table
 from ci_gate.render.view import ReportOptions, view
 
@@ -28,6 +35,7 @@ _STYLES = {
     Decision.REGRESSED: "bold red",
     Decision.INCONCLUSIVE: "bold yellow",
 }
+_SIGNS = {"-": "red", "+": "green"}
 
 
 def standard_error(environ: Mapping[str, str] | None = None) -> Console:
@@ -87,6 +95,16 @@ def _print_section(console: Console, section: Section) -> None:
         print_line(console, f"  * {note}", style="dim")
     for replays in section.replays:
         _print_commands(console, replays)
+    for comparison in section.comparisons:
+        _print_comparison(console, comparison)
+
+
+def _print_comparison(console: Console, comparison: Comparison) -> None:
+    print_line(console, f"  {comparison.task}: {comparison.lead}")
+    for line in comparison.lines:
+        print_line(console, f"    {line}", style=_SIGNS.get(line[:1], ""))
+    if comparison.command is not None:
+        print_line(console, f"      {comparison.command}")
 
 
 def _print_commands(console: Console, replays: TaskReplays) -> None:

@@ -6,14 +6,16 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ci_gate.model.trace import TraceRecord
 from ci_gate.model.trial import Grade, Status, Step, Trajectory, TrialRecord
 from ci_gate.render.escape import inert
 from ci_gate.render.screen import print_line
+from ci_gate.render.trace import print_call
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["render_trial"]
+__all__ = ["render_stopped", "render_trial"]
 
 _VALUE_CHARS = 160
 _ANSWER_CHARS = 600
@@ -22,7 +24,12 @@ _STYLES = {Status.PASSED: "bold green", Status.FAILED: "bold red", Status.ERRORE
 
 
 def render_trial(
-    record: TrialRecord, trajectory: Trajectory | None, steps: Sequence[Step], console: Console
+    record: TrialRecord,
+    trajectory: Trajectory | None,
+    steps: Sequence[Step],
+    console: Console,
+    *,
+    remarks: Sequence[str] = (),
 ) -> None:
     """Print what happened in a trial.
 
@@ -34,11 +41,10 @@ def render_trial(
     steps : sequence of Step
     console : rich.console.Console
         See ``render.screen.console_for``.
+    remarks : sequence of str
+        How it was run, and what is odd about it.
     """
-    title = f"{inert(record.task)}  trial {record.trial}"
-    if record.repeat:
-        title += f"  repeat {record.repeat}"
-    print_line(console, f"{title}  seed {record.seed}", style="bold")
+    _print_head(record, console, remarks)
     for number, step in enumerate(steps, start=1):
         _print_step(number, step, console)
     if trajectory is not None:
@@ -46,6 +52,43 @@ def render_trial(
     for grade in record.grades or ():
         _print_grade(grade, console)
     _print_result(record, console)
+
+
+def render_stopped(
+    record: TrialRecord,
+    calls: Sequence[TraceRecord],
+    console: Console,
+    *,
+    remarks: Sequence[str] = (),
+    is_walked: bool = False,
+) -> None:
+    """Print the calls of a replay that was stopped, and no result: the trial was not judged.
+
+    Parameters
+    ----------
+    record : TrialRecord
+    calls : sequence of TraceRecord
+        As they stand in the recording.
+    console : rich.console.Console
+    remarks : sequence of str
+    is_walked : bool
+        The calls were printed one by one before.
+    """
+    _print_head(record, console, remarks)
+    has_lanes = any(call.lane != "main" for call in calls)
+    for call in () if is_walked else calls:
+        print_call(call, console, has_lanes=has_lanes)
+    after = f"after call {calls[-1].order}" if calls else "before the first call"
+    print_line(console, f"stopped {after}: the trial is not judged", style="bold yellow")
+
+
+def _print_head(record: TrialRecord, console: Console, remarks: Sequence[str]) -> None:
+    title = f"{inert(record.task)}  trial {record.trial}"
+    if record.repeat:
+        title += f"  repeat {record.repeat}"
+    print_line(console, f"{title}  seed {record.seed}", style="bold")
+    for remark in remarks:
+        print_line(console, f"  note: {inert(remark, limit=_ANSWER_CHARS)}", style="yellow")
 
 
 def _print_step(number: int, step: Step, console: Console) -> None:

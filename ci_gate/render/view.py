@@ -16,6 +16,8 @@ from ci_gate.render import figures, suite_sections, task_sections
 from ci_gate.render.document import Column, ReportView, Section, SuiteView, Table
 from ci_gate.render.escape import inert
 from ci_gate.render.layout import Limits
+from ci_gate.render.partings import kept_traces, partings
+from ci_gate.render.recheck import recheck
 
 __all__ = ["ReportOptions", "view"]
 
@@ -24,9 +26,11 @@ _WORST_FIRST = (Decision.REGRESSED, Decision.INCONCLUSIVE, Decision.PASSED)
 _SECTIONS: tuple[Callable[[Verdict, Limits], Section | None], ...] = (
     suite_sections.summary,
     suite_sections.metrics,
+    recheck,
     task_sections.regressed,
     task_sections.flips,
     task_sections.contributors,
+    partings,
     task_sections.removed,
     task_sections.changed,
     task_sections.unjudged,
@@ -34,6 +38,7 @@ _SECTIONS: tuple[Callable[[Verdict, Limits], Section | None], ...] = (
     suite_sections.floors,
     suite_sections.guards,
     suite_sections.warnings,
+    kept_traces,
     task_sections.suspects,
     task_sections.improved,
     task_sections.new,
@@ -121,7 +126,10 @@ def _movement(verdict: Verdict, metric: str) -> str:
     result = verdict.metrics.get(metric)
     if result is None:
         return figures.UNKNOWN
-    return f"{figures.percent(result.baseline)} → {figures.percent(result.candidate)}"
+    after = figures.percent(result.candidate)
+    if result.candidate is None and result.predicted is not None:
+        after = f"{figures.percent(result.predicted.estimate)} (predicted)"
+    return f"{figures.percent(result.baseline)} → {after}"
 
 
 def _with_remark(verdict: Verdict) -> str:
@@ -148,6 +156,7 @@ def _remark(verdict: Verdict) -> str:
         "a part of the suite only": verdict.partial,
         "no baseline yet": ReasonCode.NO_BASELINE in codes,
         "the bar moves": ReasonCode.BAR_MOVED in codes,
+        "stopped early": verdict.predictive is not None,
         "does not block": verdict.decision is not Decision.PASSED and verdict.exit_code == 0,
     }
     return ", ".join(text for text, holds in remarks.items() if holds)

@@ -304,22 +304,16 @@ def test_suites_need_different_names() -> None:
 @pytest.mark.parametrize(
     ("table", "keys", "key"),
     [
-        ("agent", 'python = "a:b"\nnetwork = "none"', "agent.network"),
-        ("agent", 'python = "a:b"\nallow = ["net"]', "agent.allow"),
         ("run", 'mode = "replay"', "run.mode"),
         ("run", 'mode = "sandboxed"', "run.mode"),
         ("run", 'traces = "t"', "run.traces"),
         ("run", 'executor = "ray"', "run.executor"),
         ("faults.model", "rate_permille = 1", "faults.model.rate_permille"),
-        ("gate", 'on_borderline = "extend"', "gate.on_borderline"),
-        ("baseline", "keep_traces = true", "baseline.keep_traces"),
         ("gateway", "send_seed = true", "gateway.send_seed"),
         ("gateway", 'base_url_env = ["X_URL"]', "gateway.base_url_env"),
         ("prices", '"m" = { input = 1, output = 2 }', "prices"),
         ("judge", 'model = "m"', "judge.model"),
         ("judge", "min_kappa = 0.1", "judge.min_kappa"),
-        ("trace", 'redact = ["x"]', "trace.redact"),
-        ("trace", 'ignore = ["x"]', "trace.ignore"),
         ("report", 'language = "zh"', "report.language"),
     ],
 )
@@ -329,6 +323,20 @@ def test_what_this_version_cannot_do_is_refused_by_name(table: str, keys: str, k
 
     assert f": {key}: " in problem
     assert "is not supported by this version of ci-gate. Leave it out" in problem
+
+
+@pytest.mark.parametrize(
+    ("suite", "told"),
+    [
+        ("max_repeats = 1", "suite[0].max_repeats: 1 leaves on_borderline"),
+        ("deterministic = true", "suite[0].deterministic: a deterministic suite does not go with"),
+    ],
+)
+def test_a_run_that_shall_be_extended_can_be(suite: str, told: str) -> None:
+    """A key that could have no effect is an error."""
+    (problem,) = problems(f"{SUITE}{suite}\n{AGENT}" + '[gate]\non_borderline = "extend"\n')
+
+    assert told in problem
 
 
 def test_values_that_only_repeat_a_default_are_no_request() -> None:

@@ -78,6 +78,28 @@ def test_the_label_accepts_what_is_held_against_the_bar() -> None:
 
 
 @pytest.mark.parametrize(
+    ("candidate", "around"),
+    [
+        ("a ++++++++ b ++++++++ c ++++++++", {"baseline_edited": True}),
+        ("a ++++++++ b ++++++++ c ++++++++", {"baseline_status": "missing"}),
+        (side_of("a ++++++++", digests={"a": "sha256:edited"}), {}),
+    ],
+    ids=["edited", "missing", "changed"],
+)
+def test_what_the_label_accepts_is_not_said_to_lack_it(
+    candidate: Side | str, around: dict[str, Any]
+) -> None:
+    """A sentence that asks for the label is shown only where there is none."""
+    plain = judged(BROKEN[0], candidate, Circumstances(**around))
+    labelled = judged(BROKEN[0], candidate, Circumstances(labelled=True, **around))
+
+    assert any("label" in reason.text for reason in plain.reasons)
+    accepted = [text for text in labelled.warnings if text.startswith("Accepted by the label: ")]
+    assert accepted
+    assert not any("label" in text.removeprefix("Accepted by the label: ") for text in accepted)
+
+
+@pytest.mark.parametrize(
     ("candidate", "settings", "code"),
     [
         ("a ++++++++ b !!!!!!!! c ++++++++", {"max_errored_rate": 0.5}, "task-unjudged"),
@@ -191,14 +213,14 @@ def test_an_unfinished_run_can_be_red() -> None:
 @pytest.mark.parametrize(
     ("known", "told"),
     [
-        ({"baseline_digest": "sha256:b", "policy_digest": "sha256:p"}, "cannot recompute"),
+        ({"baseline_digest": "sha256:b", "policy_digest": "sha256:p"}, "is not believed"),
         ({"baseline_digest": "sha256:x", "policy_digest": "sha256:p"}, "another baseline"),
         ({"baseline_digest": "sha256:b", "policy_digest": "sha256:x"}, "another baseline"),
         ({}, "another baseline"),
     ],
 )
 def test_a_curtailed_run_is_not_believed(known: dict[str, str], told: str) -> None:
-    """A stop that cannot be recomputed leaves no p-value and no verdict but inconclusive."""
+    """A stop that its trials do not bear out leaves no p-value and no verdict but inconclusive."""
     candidate = side_of(
         BROKEN[1], stop=Stop(round=8, reason=StopReason.CURTAILED_REGRESSED), **known
     )

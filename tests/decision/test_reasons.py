@@ -110,6 +110,7 @@ SITUATIONS = {
     "no-credentials": Situation(around={"no_credentials": True}),
     "budget": Situation(candidate=stopped(StopReason.BUDGET)),
     "curtailed": Situation(candidate=stopped(StopReason.CURTAILED_PASS)),
+    "extended": Situation(candidate=stopped(StopReason.EXTENDED)),
     "shard-missing": Situation(candidate={"shard": "1/2"}),
     "task-unjudged": Situation(tasks={"mute": ("++++++++", "!!!!!!!!")}),
     "error-policy-changed": Situation(baseline={"errors": "fail"}),
@@ -176,7 +177,7 @@ def test_a_calm_suite_passes_without_a_reason() -> None:
 def test_every_reason_has_a_situation() -> None:
     """No code of the file format is without a test here but those of other commands."""
     assert set(SITUATIONS) | ELSEWHERE == {str(code) for code in ReasonCode}
-    assert {str(rule.code) for rule in RULES} == set(SITUATIONS)
+    assert {str(rule.code) for rule in RULES} == set(SITUATIONS) | ELSEWHERE
 
 
 @pytest.mark.parametrize("code", SITUATIONS)
@@ -205,6 +206,7 @@ _NEVER_TOGETHER = {
     "no-baseline": "nothing is compared",
     "nothing-compared": "no task is compared",
     "curtailed": "nothing is tested",
+    "extended": "a run ends once",
     "error-policy-changed": "nothing is tested",
     "faults-changed": "nothing is tested",
     "judge-changed": "nothing is tested",

@@ -10,7 +10,7 @@ from ci_gate.decision.circumstances import Circumstances
 from ci_gate.decision.compare import compare
 from ci_gate.decision.decide import decide
 from ci_gate.model.policy import Policy
-from ci_gate.model.run import Side, Stop, StopReason
+from ci_gate.model.run import Side
 from ci_gate.model.verdict import Decision, Verdict
 from ci_gate.render.document import Fold
 from ci_gate.render.markdown import markdown
@@ -132,13 +132,6 @@ def test_an_anchor_that_cannot_be_compared_is_said(anchor: Side, why: str) -> No
     assert (verdict.decision, verdict.slide) == (Decision.PASSED, None)
     (warning,) = [text for text in verdict.warnings if "anchor" in text]
     assert why in warning
-
-
-def test_a_run_that_was_stopped_by_its_outcomes_is_not_tested_against_the_anchor() -> None:
-    """Its trials were chosen by what they showed: their p-value would be none."""
-    stop = Stop(round=4, reason=StopReason.CURTAILED_PASS)
-
-    assert verdict_of(ANCHOR, desk("+++++---", digest="x", stop=stop)).slide is None
 
 
 def test_the_label_accepts_a_slide_and_says_it() -> None:

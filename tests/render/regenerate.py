@@ -24,6 +24,7 @@ SAMPLES: Mapping[str, list[Verdict]] = {
     "red-by-task": [samples.red_by_task()],
     "red-by-suite": [samples.red_by_suite()],
     "flipped": [samples.flipped()],
+    "curtailed": [samples.curtailed()],
     "inconclusive": [samples.inconclusive()],
     "no-baseline": [samples.no_baseline()],
     "several": samples.several(),

@@ -19,6 +19,7 @@ from ci_gate.model.verdict import (
     GuardResult,
     Method,
     MetricResult,
+    PredictedMetric,
     Reason,
     ReasonCode,
     Replay,
@@ -298,6 +299,47 @@ def red_by_suite() -> Verdict:
         p_value=0.0021,
         metrics=RED_METRICS,
     )
+
+
+def curtailed() -> Verdict:
+    """The run stopped after three rounds: chances in the place of p-values, no pass^8 yet."""
+    predicted = PredictedMetric(estimate=0.44, interval=(0.31, 0.57), rounds=3, pass_hat_r=0.61)
+    metrics = {
+        "pass^1": RED_METRICS["pass^1"],
+        "pass^8": metric(0.62, None, detectable=0.14),
+    }
+    without_p = {"p_value": None, "p_adjusted": None, "exact": None}
+    return verdict(
+        Decision.REGRESSED,
+        {
+            ReasonCode.TASK_REGRESSED: "2 tasks regressed: refund-4813 (31/32 to 0/3), "
+            "refund-4812 (31/32 to 0/3).",
+            ReasonCode.CURTAILED: "Stopped after 3 of 8 rounds (150 of 400 planned trials): the "
+            "chance that the whole plan would be green was below 0.05.",
+        },
+        [
+            _foretold(task("refund-4811", Claim.UNCHANGED, "30/32", "2/3"), 0.031),
+            _foretold(
+                task("refund-4812", Claim.REGRESSED, "31/32", "0/3", failing=[0, 1, 2]), 0.9931
+            ),
+            _foretold(
+                task("refund-4813", Claim.REGRESSED, "31/32", "0/3", failing=[0, 1, 2]), 0.99951
+            ),
+        ],
+        p_value=None,
+        predictive=0.99951,
+        metrics={
+            "pass^1": msgspec.structs.replace(metrics["pass^1"], predictive=0.97, **without_p),
+            "pass^8": msgspec.structs.replace(
+                metrics["pass^8"], predictive=0.62, predicted=predicted, **without_p
+            ),
+        },
+        trials=TrialTotals(planned=400, run=150, judged=150, errored=0, stop="curtailed-regressed"),
+    )
+
+
+def _foretold(result: TaskResult, predictive: float) -> TaskResult:
+    return msgspec.structs.replace(result, predictive=predictive)
 
 
 def inconclusive() -> Verdict:

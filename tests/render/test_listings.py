@@ -49,6 +49,17 @@ def test_baseline_has_its_metrics_and_a_row_a_task() -> None:
     ]
 
 
+def test_baseline_is_warned_of_above_its_tasks() -> None:
+    """What is odd about a baseline stands below its metrics."""
+    shown = lines_of(
+        lambda console: render_baseline(
+            [], {"pass^1": 0.5}, console, title="desk", warnings=["it was lucky"]
+        )
+    )
+
+    assert shown[:3] == ["desk", "  pass^1  50.0 %  (0 tasks)", "  it was lucky"]
+
+
 def test_diff_shows_both_sides_of_each_task() -> None:
     """Two baselines are shown task by task, with what is new or gone."""
     eight = Counts(trials=8, passed=7, errored=0)

@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterator
 
 from ci_gate.model.trial import Status, TrialRecord
-from ci_gate.ports import ProgressSink
+from ci_gate.ports import RoundWatcher
 from ci_gate.render.progress import Progress
 from ci_gate.render.screen import console_for
 
@@ -39,10 +39,11 @@ def logged(total: int, records: Iterator[TrialRecord], pause_s: float, done: int
 
 def test_progress_is_a_sink_of_the_engine() -> None:
     """What shows the progress fits the port that the engine reports to."""
-    sink: ProgressSink = Progress(console_for(io.StringIO(), {}), _Clock())
+    watcher: RoundWatcher = Progress(console_for(io.StringIO(), {}), _Clock())
 
-    sink.planned(1, 0)
-    sink.finished(record(0))
+    watcher.planned(1, 0)
+    watcher.finished(record(0))
+    watcher.decided(1, 8, 0.5)
 
 
 def test_fast_run_logs_a_line_each_tenth() -> None:
@@ -90,6 +91,24 @@ def test_later_attempt_replaces_the_errored_one() -> None:
     assert lines[-1] == "refund-desk: 2/2 (100 %), 1 passed, 1 failed, 0 errored"
 
 
+def test_log_has_a_line_for_each_round_that_is_decided() -> None:
+    """The chance to be red is said after each round, and that nothing can be foretold."""
+    stream = io.StringIO()
+    with Progress(console_for(stream, {"CI": "1"}), _Clock(), title="refund-desk") as progress:
+        progress.planned(24, 0)
+        progress.decided(1, 8, None)
+        progress.decided(2, 8, 0.1234)
+        progress.decided(3, 8, 0.0001)
+        progress.extended(48)
+
+    assert stream.getvalue().splitlines()[1:] == [
+        "refund-desk: round 1 of 8: nothing can be foretold",
+        "refund-desk: round 2 of 8: 12.3 % chance that the whole plan would be red",
+        "refund-desk: round 3 of 8: < 0.1 % chance that the whole plan would be red",
+        "refund-desk: the evidence is on the border, extended to 48 trials",
+    ]
+
+
 def test_bar_is_gone_at_the_end() -> None:
     """On a terminal a bar is drawn while the run goes on, and nothing of it stays."""
 
@@ -103,8 +122,11 @@ def test_bar_is_gone_at_the_end() -> None:
         progress.planned(10, 0)
         for n in range(10):
             progress.finished(record(n))
+        progress.decided(1, 2, 0.5)
+        progress.extended(20)
         progress.close()
 
-    assert "10/10" in stream.getvalue()
+    assert "10/20" in stream.getvalue()
+    assert "50.0 % chance of red" in stream.getvalue()
     assert "10 passed, 0 failed, 0 errored" in stream.getvalue()
     assert stream.getvalue().endswith("\x1b[2K")

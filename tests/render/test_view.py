@@ -349,3 +349,35 @@ def test_predicted_chance_is_shown_where_there_is_one() -> None:
 
     assert column(shown, "Chance to be red") == ["97.2 %"]
     assert "p" not in [found.title for found in shown.columns]
+
+
+def test_a_predicted_metric_has_a_cell_of_its_own() -> None:
+    """What is foretold never stands where the estimate would."""
+    suite = only(samples.curtailed())
+
+    found = next(section for section in suite.sections if section.key == "metrics")
+    assert found.table is not None
+    assert column(found.table, "Candidate") == ["84.0 %", "–"]  # noqa: RUF001 - the dash for what is absent
+    assert column(found.table, "Predicted") == ["–", "44.0 % (31.0 % to 57.0 %)"]  # noqa: RUF001
+    assert any("pass^8 (Beta fit, r = 3)" in note and "61.0 %" in note for note in found.notes)
+    assert any("There is no p-value" in note for note in found.notes)
+
+
+def test_a_stopped_run_says_its_chance_and_what_its_plan_could_have_seen() -> None:
+    """The chance to be red follows the reasons; power is that of the plan."""
+    passed = msgspec.structs.replace(samples.green(), predictive=0.0123, p_value=None)
+
+    suite = only(passed)
+
+    assert suite.remark == "stopped early"
+    lead = suite.sections[0].lead
+    assert "The whole plan would be red with 1.2 % chance." in lead
+    assert any("the whole plan would have seen a drop" in text for text in lead)
+
+
+def test_of_tasks_that_are_all_but_certain_the_surest_leads() -> None:
+    """Chances rank where there are no p-values."""
+    red = next(s for s in only(samples.curtailed()).sections if s.key == "regressed")
+
+    assert red.table is not None
+    assert column(red.table, "Task") == ["refund-4813", "refund-4812"]
