@@ -178,12 +178,17 @@ def compare(
     UsageError
         The policy is impossible, or a side is none.
     """
+    from ci_gate.config import policy_digest
+    from ci_gate.decision.circumstances import Circumstances
     from ci_gate.decision.compare import compare as gather
     from ci_gate.decision.decide import decide
+    from ci_gate.decision.policy_checks import require_judgeable
 
     chosen = Policy() if policy is None else policy
+    require_judgeable(chosen)
     before = None if baseline is None else _side(baseline, "baseline")
-    return decide(gather(before, _side(candidate, "candidate"), chosen), chosen)
+    known = Circumstances(policy_digest=policy_digest(chosen))
+    return decide(gather(before, _side(candidate, "candidate"), chosen, known), chosen, known)
 
 
 def power(

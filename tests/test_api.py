@@ -9,10 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import ci_gate
+from ci_gate.config import policy_digest
 from ci_gate.errors import UsageError
+from tests.decision.rounds import alike, baseline_of, honest
 
 STEADY = {"refund": "++++++++", "cancel": "++++++-+"}
 BROKEN = {"refund": "--------", "cancel": "++++++-+"}
@@ -226,6 +229,7 @@ def test_importing_is_light_and_without_side_effects() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@pytest.mark.slow
 def test_power_foresees_from_outcomes_alone() -> None:
     """A notebook asks what checks against some outcomes would see."""
     outcomes = {f"task-{n}": "+++++++-" for n in range(6)}
@@ -237,3 +241,18 @@ def test_power_foresees_from_outcomes_alone() -> None:
     assert found.check.cost_usd is None
     assert found.sights[1].blocked is not None
     assert found.sights[1].blocked > found.sights[0].blocked
+
+
+def test_a_run_that_stopped_early_is_judged_by_the_digests_in_its_header() -> None:
+    """Against its own baseline and policy it is believed, against another policy it is not."""
+    bar = baseline_of(6)
+    whole = honest(bar, alike(6, "++++++++"))
+    run = msgspec.structs.replace(whole, policy_digest=policy_digest(ci_gate.Policy()))
+
+    own = ci_gate.compare(bar, run)
+    other = ci_gate.compare(bar, run, ci_gate.Policy(alpha=0.1))
+
+    assert (own.decision, own.p_value) == ("passed", None)
+    assert own.predictive is not None
+    assert other.decision == "inconclusive"
+    assert "another baseline or policy" in other.reasons[0].text

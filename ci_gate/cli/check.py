@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +14,11 @@ from ci_gate.cli.options import (
     project_options,
     report_options,
     run_options,
+    strictness_option,
 )
+
+if TYPE_CHECKING:
+    from ci_gate.agents.strictness import Determinism
 
 
 @click.command(
@@ -27,7 +32,13 @@ Example:
 @output_option
 @baseline_options
 @run_options
+@strictness_option
 @report_options
+@click.option(
+    "--recheck",
+    is_flag=True,
+    help="Where the test is red, run base and candidate again: was it the change?",
+)
 def command(
     config_path: Path | None,
     suite: str | None,
@@ -39,17 +50,19 @@ def command(
     task_filter: str | None,
     resume: bool,
     fresh: bool,
+    determinism: Determinism,
     json_path: Path | None,
     markdown_path: Path | None,
     junit_path: Path | None,
     quiet: bool,
+    recheck: bool,
 ) -> int:
     """Run the suite, compare it with the baseline, report, and set the exit status.
 
     In a pull request the baseline and the policy are those of the base commit. Without a baseline
     anywhere the run is reported and passes.
     """
-    from ci_gate.cli.show import show_verdicts, watch
+    from ci_gate.cli.show import announce_traces, show_verdicts, watch
     from ci_gate.gate.check import CheckRequest, check
     from ci_gate.gate.measure import RunOptions
     from ci_gate.gate.reports import Targets, worst, write_targets
@@ -62,9 +75,16 @@ def command(
             baseline_file=baseline_file,
             baseline_ref=baseline_ref,
             run=RunOptions(
-                trials=trials, jobs=jobs, task_filter=task_filter, resume=resume, fresh=fresh
+                trials=trials,
+                jobs=jobs,
+                task_filter=task_filter,
+                resume=resume,
+                fresh=fresh,
+                determinism=determinism,
             ),
             environment=os.environ,
+            recheck=recheck,
+            announce=None if quiet else announce_traces,
         ),
         watch(quiet=quiet),
     )

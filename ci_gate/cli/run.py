@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from ci_gate.cli.options import output_option, project_options, run_options
+from ci_gate.cli.options import (
+    output_option,
+    project_options,
+    run_options,
+    strictness_option,
+)
+
+if TYPE_CHECKING:
+    from ci_gate.agents.strictness import Determinism
 
 
 @click.command(
@@ -20,6 +29,7 @@ Example:
 @project_options
 @output_option
 @run_options
+@strictness_option
 @click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")
 def command(
     config_path: Path | None,
@@ -30,11 +40,13 @@ def command(
     task_filter: str | None,
     resume: bool,
     fresh: bool,
+    determinism: Determinism,
     quiet: bool,
 ) -> int:
     """Run the suite and write the run file; compare it later with `ci-gate compare`.
 
-    The status is 0 where the plan ended, 3 where a budget or too many errors ended it.
+    The run ends early where its verdict against the baseline is all but certain. The status is 0
+    where the plan ended, early or not, 3 where a budget or too many errors ended it.
     """
     from ci_gate.cli.show import show_measured, watch
     from ci_gate.gate.measure import RunOptions
@@ -46,7 +58,12 @@ def command(
             suite=suite,
             output=output,
             run=RunOptions(
-                trials=trials, jobs=jobs, task_filter=task_filter, resume=resume, fresh=fresh
+                trials=trials,
+                jobs=jobs,
+                task_filter=task_filter,
+                resume=resume,
+                fresh=fresh,
+                determinism=determinism,
             ),
             environment=os.environ,
         ),

@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ci_gate.gate.baseline_views import Difference, Past, Shown
+    from ci_gate.gate.keeping import Keeping
     from ci_gate.gate.measure import Measured, Watch
     from ci_gate.gate.replay import Replayed
     from ci_gate.gate.update import Updated
     from ci_gate.model.trial import TrialRecord
     from ci_gate.model.verdict import Verdict
-    from ci_gate.ports import ProgressSink
+    from ci_gate.model.verdict_traces import KeptTraces
+    from ci_gate.ports import RoundWatcher
+    from ci_gate.render.outcomes import KeptLine
 
 __all__ = [
+    "announce_traces",
     "show_baselines",
     "show_differences",
     "show_history",
@@ -40,6 +44,12 @@ class _Unwatched:
     def finished(self, record: TrialRecord) -> None:
         """Say nothing."""
 
+    def decided(self, done: int, rounds: int, predictive: float | None) -> None:
+        """Say nothing."""
+
+    def extended(self, total: int) -> None:
+        """Say nothing."""
+
 
 def watch(*, quiet: bool) -> Watch:
     """Return what shows the progress of a suite's run."""
@@ -47,12 +57,12 @@ def watch(*, quiet: bool) -> Watch:
 
 
 @contextmanager
-def _silence(_title: str) -> Iterator[ProgressSink]:
+def _silence(_title: str) -> Iterator[RoundWatcher]:
     yield _Unwatched()
 
 
 @contextmanager
-def _progress(title: str) -> Iterator[ProgressSink]:
+def _progress(title: str) -> Iterator[RoundWatcher]:
     import time
 
     from ci_gate.render.progress import Progress
@@ -60,6 +70,18 @@ def _progress(title: str) -> Iterator[ProgressSink]:
 
     with Progress(standard_error(os.environ), time.monotonic, title=title) as progress:
         yield progress
+
+
+def announce_traces(suite: str, kept: KeptTraces) -> None:
+    """Say what the kept traces of a suite show, before its first trial."""
+    from ci_gate.render.escape import inert
+    from ci_gate.render.partings import kept_sentences
+    from ci_gate.render.screen import print_line
+    from ci_gate.render.terminal import standard_error
+
+    console = standard_error(os.environ)
+    for sentence in kept_sentences(kept):
+        print_line(console, f"{inert(suite)}: {sentence}", style="yellow" if kept.drifted else "")
 
 
 def show_verdicts(verdicts: Sequence[Verdict], *, reports: Sequence[tuple[str, str]] = ()) -> None:
@@ -79,7 +101,9 @@ def show_measured(measured: Sequence[Measured]) -> None:
         RunLine(
             suite=one.run.header.suite,
             statuses=tuple(record.status for record in one.run.records),
-            stop=one.stop.reason,
+            stop=one.stop,
+            rounds=one.rounds,
+            planned=one.planned,
             path=str(one.path),
             warnings=one.warnings,
         )
@@ -88,15 +112,55 @@ def show_measured(measured: Sequence[Measured]) -> None:
     render_runs(lines, standard_error(os.environ))
 
 
-def show_replay(replayed: Replayed) -> None:
-    """Print a trial's steps, faults, grades and result."""
+def _playback(replayed: Replayed) -> list[str]:
+    """Say whether the trial was played from a recording, and how it followed it."""
+    found = replayed.reconciliation
+    if found is None:
+        return ["run live: no recording was used"]
+    followed = f"{found.replayed} of {found.recorded} recorded calls"
+    consistent = "consistent" if found.is_consistent else "not consistent"
+    assert replayed.recording is not None
+    place = os.path.relpath(replayed.recording)
+    lines = [f"played from {place}: {followed}, {consistent}"]
+    return lines + [str(drift) for drift in found.drifts[:10]]
+
+
+def show_replay(replayed: Replayed, *, is_walked: bool = False) -> None:
+    """Print a trial's steps, faults, grades and result.
+
+    What was shown call by call on the way to a stop is not shown again.
+    """
     import sys
 
     from ci_gate.render.screen import console_for
-    from ci_gate.render.trial import render_trial
+    from ci_gate.render.trial import render_stopped, render_trial
 
+    if replayed.walked is not None:
+        remarks = (*_playback(replayed), *replayed.remarks)
+        console = console_for(sys.stdout, os.environ)
+        render_stopped(
+            replayed.record, replayed.walked, console, remarks=remarks, is_walked=is_walked
+        )
+        return
     render_trial(
-        replayed.record, replayed.trajectory, replayed.steps, console_for(sys.stdout, os.environ)
+        replayed.record,
+        replayed.trajectory,
+        replayed.steps,
+        console_for(sys.stdout, os.environ),
+        remarks=(*_playback(replayed), *replayed.remarks),
+    )
+
+
+def _kept_line(keeping: Keeping) -> KeptLine:
+    from ci_gate.render.outcomes import KeptLine
+
+    return KeptLine(
+        path=str(keeping.place),
+        changed=keeping.changed,
+        tasks=keeping.tasks,
+        of=keeping.of,
+        bytes=keeping.bytes,
+        remarks=keeping.remarks,
     )
 
 
@@ -117,6 +181,8 @@ def show_updated(updated: Sequence[Updated]) -> None:
                 name: (one.baseline.get(name), share) for name, share in one.candidate.items()
             },
             accepted=tuple(str(problem) for problem in one.accepted),
+            warnings=one.warnings,
+            traces=None if one.traces is None else _kept_line(one.traces),
         )
         for one in updated
     ]
@@ -136,7 +202,7 @@ def show_baselines(shown: Sequence[Shown]) -> None:
             BaselineLine(task=name, outcomes=task.outcomes, counts=one.counts[name])
             for name, task in one.side.tasks.items()
         ]
-        render_baseline(lines, one.metrics, console, title=one.title)
+        render_baseline(lines, one.metrics, console, title=one.title, warnings=one.warnings)
 
 
 def show_differences(differences: Sequence[Difference]) -> None:

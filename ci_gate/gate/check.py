@@ -9,11 +9,14 @@ from pathlib import Path
 from ci_gate.config import SuiteConfig
 from ci_gate.gate import measure as measuring
 from ci_gate.gate.bar import Bar, find_bar
-from ci_gate.gate.judge import judge
-from ci_gate.gate.measure import Measured, RunOptions, Watch
+from ci_gate.gate.committed import refuse_committed_runs
+from ci_gate.gate.kept import Kept, find_kept
+from ci_gate.gate.measure import Measured, Prepared, RunOptions, Watch
+from ci_gate.gate.preload import preload_judging
 from ci_gate.gate.project import Project, Word, open_project, refuse_privileged_event
 from ci_gate.gate.reports import write_beside_run
 from ci_gate.gate.sides import restricted
+from ci_gate.gate.trace_check import Announce, prelude_of
 from ci_gate.model.verdict import Verdict
 from ci_gate.store import runs
 
@@ -22,7 +25,10 @@ __all__ = ["CheckRequest", "CheckResult", "check"]
 
 @dataclass(frozen=True, kw_only=True)
 class CheckRequest:
-    """What ``check`` was asked; None is what the user did not say."""
+    """What ``check`` was asked; None is what the user did not say.
+
+    ``announce`` is told what kept traces show before the first trial of their suite.
+    """
 
     config_path: Path | None
     suite: str | None
@@ -31,6 +37,8 @@ class CheckRequest:
     baseline_ref: str | None
     run: RunOptions
     environment: Mapping[str, str]
+    recheck: bool = False
+    announce: Announce | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,29 +66,83 @@ def check(request: CheckRequest, watch: Watch) -> CheckResult:
         word=Word.BASE if request.baseline_file is None else Word.OWN_UNLESS_JUDGED,
         environment=request.environment,
     )
+    if request.run.resume:
+        refuse_committed_runs(project)
     suites = project.suites(request.suite)
-    # Every bar is in memory before the first trial of any suite runs.
+    # Every bar is in memory before the first trial of any suite runs, and so are kept traces.
     bars = [find_bar(project, suite, file=request.baseline_file) for suite in suites]
+    kept = [_kept(project, suite, request) for suite in suites]
+    if request.recheck:
+        from ci_gate.gate.recheck import require_recheckable
+
+        for suite, bar in zip(suites, bars, strict=True):
+            require_recheckable(project, suite, bar, request.run, file=request.baseline_file)
     verdicts: list[Verdict] = []
     files: list[tuple[str, str]] = []
-    for suite, bar in zip(suites, bars, strict=True):
-        verdict = _check_suite(project, suite, bar, request.run, watch)
+    for suite, bar, traces in zip(suites, bars, kept, strict=True):
+        verdict = _check_suite(project, suite, bar, traces, request, watch)
         verdicts.append(verdict)
         places = write_beside_run(project.output, verdict)
         files += zip(("verdict", "report"), map(str, places), strict=True)
     return CheckResult(verdicts=tuple(verdicts), files=tuple(files))
 
 
+def _kept(project: Project, suite: SuiteConfig, request: CheckRequest) -> Kept | None:
+    """Return the kept traces; those of the repository do not belong to a file that is named."""
+    return None if request.baseline_file is not None else find_kept(project, suite.name)
+
+
 def _check_suite(
-    project: Project, suite: SuiteConfig, bar: Bar, options: RunOptions, watch: Watch
+    project: Project,
+    suite: SuiteConfig,
+    bar: Bar,
+    kept: Kept | None,
+    request: CheckRequest,
+    watch: Watch,
 ) -> Verdict:
+    options = request.run
     bar = replace(bar, side=restricted(bar.side, options.task_filter))
     prepared = measuring.prepare(project, suite, options, repeats=1, bar=bar)
     if bar.side is not None and measuring.is_unchanged(project, prepared, bar.side):
+        from ci_gate.gate.judge import judge
+
         candidate = measuring.nothing_run(prepared)
         return judge(project, suite, bar, candidate, unchanged_agent=True)
+    preload_judging()
+    prelude = prelude_of(project, prepared.suite, kept, request.announce)
     measured: Measured = measuring.measure(project, prepared, options, watch)
+    verdict = _judged(project, suite, bar, prepared, measured, request, watch)
+    return prelude.onto(verdict, project, measured)
+
+
+def _judged(
+    project: Project,
+    suite: SuiteConfig,
+    bar: Bar,
+    prepared: Prepared,
+    measured: Measured,
+    request: CheckRequest,
+    watch: Watch,
+) -> Verdict:
     # Tasks that a budget left without a trial are unjudged, not removed.
     digests = {task.id: task.digest for task in prepared.suite.tasks}
     candidate = runs.to_side(measured.run, tasks=digests)
-    return judge(project, suite, bar, candidate, warnings=measured.warnings)
+    from ci_gate.gate.judge import judge
+
+    verdict = judge(project, suite, bar, candidate, warnings=measured.warnings)
+    if not request.recheck:
+        return verdict
+    from ci_gate.gate.recheck import Subject, recheck
+
+    subject = Subject(
+        project=project,
+        suite=suite,
+        bar=bar,
+        prepared=prepared,
+        candidate=candidate,
+        options=request.run,
+    )
+    found = recheck(subject, verdict, watch)
+    if found is None:
+        return verdict
+    return judge(project, suite, bar, candidate, warnings=measured.warnings, recheck=found)

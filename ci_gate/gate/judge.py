@@ -7,8 +7,6 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from ci_gate.config import SuiteConfig, policy_digest
 from ci_gate.decision.circumstances import Circumstances
 from ci_gate.decision.compare import compare
@@ -17,9 +15,10 @@ from ci_gate.decision.summary import suite_metrics
 from ci_gate.gate.bar import Anchor, Bar
 from ci_gate.gate.differences import task_differences
 from ci_gate.gate.project import Project
+from ci_gate.gate.suites import policy_in_effect
 from ci_gate.model.policy import Policy
 from ci_gate.model.run import Side
-from ci_gate.model.verdict import Verdict
+from ci_gate.model.verdict import Recheck, Verdict
 
 __all__ = ["judge", "judge_without_project"]
 
@@ -34,6 +33,7 @@ def judge(
     *,
     unchanged_agent: bool = False,
     warnings: Sequence[str] = (),
+    recheck: Recheck | None = None,
 ) -> Verdict:
     """Return the verdict on a candidate of a project's suite.
 
@@ -48,6 +48,8 @@ def judge(
         The candidate was not run because nothing changed.
     warnings : sequence of str
         What was noticed while it was made.
+    recheck : Recheck or None
+        What base and candidate did when they were run again.
     """
     policy = project.config.policy_of(suite)
     pull_request = project.judges_a_pull_request
@@ -60,20 +62,12 @@ def judge(
         provenance=_provenance(project, bar, candidate),
         replay_command=_replay_command(project, suite),
         warnings=(*warnings, *_remarks(project, bar, candidate, policy)),
+        recheck=recheck,
     )
-    own = _of_this_suite(policy, project, bar, candidate)
+    own = policy_in_effect(project.config, policy, bar.side, candidate)
     anchor = bar.anchor.side if bar.anchor else None
     facts = compare(bar.side, candidate, own, circumstances, anchor=anchor)
     return decide(facts, own, circumstances)
-
-
-def _of_this_suite(policy: Policy, project: Project, bar: Bar, candidate: Side) -> Policy:
-    """Leave out quarantines of other suites' tasks, which would look like mistakes here."""
-    if len(project.config.suites) == 1:
-        return policy
-    known = {*candidate.tasks, *(bar.side.tasks if bar.side else ())}
-    here = tuple(entry for entry in policy.quarantine if entry.task in known)
-    return msgspec.structs.replace(policy, quarantine=here)
 
 
 def judge_without_project(
@@ -89,13 +83,19 @@ def judge_without_project(
 
 
 def _replay_command(project: Project, suite: SuiteConfig) -> str:
-    """Return the command that finds this task again: ids need not differ between suites."""
-    command = "ci-gate replay {task} --trial {trial}"
+    """Return the command that finds this task again: ids need not differ between suites.
+
+    Where a run in CI uploads its results, they are fetched first.
+    """
+    command = "ci-gate replay"
+    if project.fetch is not None:
+        command += f" --artifact {project.fetch.folder}"
+    command += " {task} --trial {trial}"
     if len(project.config.suites) > 1:
         command += f" --suite {shlex.quote(suite.name)}"
     if project.named_config is not None:
         command += f" --config {shlex.quote(str(project.named_config))}"
-    return command
+    return command if project.fetch is None else project.fetch.before(command)
 
 
 def _provenance(project: Project, bar: Bar, candidate: Side) -> Mapping[str, Any]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from ci_gate import codec
+from ci_gate.agents.strictness import Determinism
 from ci_gate.config import Config, SuiteConfig, policy_digest
 from ci_gate.engine.real_clock import RealClock
 from ci_gate.gate import gitbase
@@ -18,16 +20,32 @@ from ci_gate.gate.agent_digest import agent_ref
 from ci_gate.gate.bar import Bar
 from ci_gate.gate.determinism import repeats_needed, require_determinism
 from ci_gate.gate.execution import Executed, Execution, Work, execute
-from ci_gate.gate.planning import Round, check_depth, plan_of, planned_trials, rounds_of
+from ci_gate.gate.planning import (
+    check_depth,
+    finished_rounds,
+    plan_of,
+    planned_trials,
+    rounds_of,
+)
 from ci_gate.gate.project import Project
-from ci_gate.gate.suites import configured_suite
+from ci_gate.gate.recording import Recording, traces_folder
+from ci_gate.gate.sides import restricted
+from ci_gate.gate.steering import (
+    Measurement,
+    Session,
+    SteeredRun,
+    decisions_of_the_gate,
+    may_be_steered,
+    steered,
+)
+from ci_gate.gate.suites import configured_suite, policy_in_effect
 from ci_gate.gate.tool import tool_name
 from ci_gate.model.policy import Policy
 from ci_gate.model.run import BaselineRun, RunHeader, Side, Stop, StopReason
 from ci_gate.model.suite import PlannedTrial, Suite
 from ci_gate.model.trial import Status, TrialRecord
 from ci_gate.model.verdict import ExitCode
-from ci_gate.ports import ProgressSink
+from ci_gate.ports import RoundWatcher
 from ci_gate.prng import format_seed
 from ci_gate.store.files import write_whole
 from ci_gate.store.journal import Journal, TrialKey
@@ -45,7 +63,7 @@ __all__ = [
     "prepare",
 ]
 
-Watch = Callable[[str], AbstractContextManager[ProgressSink]]
+Watch = Callable[[str], AbstractContextManager[RoundWatcher]]
 """Begins to show the progress of the suite of that name."""
 
 _IGNORE_ALL: Final = b"# Results of ci-gate; nothing here belongs into the repository.\n*\n"
@@ -60,6 +78,7 @@ class RunOptions:
     task_filter: str | None = None
     resume: bool = False
     fresh: bool = False
+    determinism: Determinism = "off"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +93,8 @@ class Prepared:
     budget_usd : float or None
     path : Path
         The run file.
+    measurement : Measurement or None
+        Against what it is decided when the run is enough; None: its plan is run as it is.
     """
 
     suite: Suite
@@ -81,6 +102,7 @@ class Prepared:
     policy: Policy
     budget_usd: float | None
     path: Path
+    measurement: Measurement | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,11 +119,15 @@ class Measured:
         What was noticed on the way.
     exit_code : ExitCode
         PASSED where the plan ended, INCONCLUSIVE on a budget or too many errors.
+    planned, rounds : int
+        Trials and rounds of the whole plan, which an extension lets grow.
     """
 
     path: Path
     run: RunFile
     stop: Stop
+    planned: int
+    rounds: int
     warnings: tuple[str, ...]
     exit_code: ExitCode
 
@@ -144,13 +170,34 @@ def prepare(
     policy = project.config.policy_of(suite_config)
     repeats = repeats_needed(policy, repeats)
     check_depth(suite, policy.ks, deterministic=policy.deterministic)
+    header = _header(project, suite, suite_config, policy, repeats, bar, options)
+    measurement = _measurement(project, suite, header, policy, bar)
     return Prepared(
         suite=suite,
-        header=_header(project, suite, suite_config, policy, repeats, bar, options),
+        header=header if measurement is None else measurement.header,
         policy=policy,
         budget_usd=suite_config.budget_usd,
         path=(folder or project.output) / f"{suite.name}.run.jsonl",
+        measurement=measurement,
     )
+
+
+def _measurement(
+    project: Project, suite: Suite, header: RunHeader, policy: Policy, bar: Bar | None
+) -> Measurement | None:
+    """Return against what a run is decided on its way, None where its plan is run as it is."""
+    if bar is None or bar.side is None:
+        return None
+    baseline = restricted(bar.side, header.task_filter)
+    measurement = Measurement(
+        suite=suite,
+        header=header,
+        baseline=baseline,
+        policy=policy,
+        retries=project.config.run.retries,
+    )
+    own = policy_in_effect(project.config, policy, baseline, measurement.side(()))
+    return may_be_steered(replace(measurement, policy=own))
 
 
 def _header(
@@ -245,16 +292,19 @@ def measure(project: Project, prepared: Prepared, options: RunOptions, watch: Wa
         if not recording.is_finished:
             recording.finish(execute(_execution(project, prepared, options), recording.work))
     remarks = recording.remarks
-    run = load_run(prepared.path)
+    run = recording.run or load_run(prepared.path)
     require_determinism(run, prepared.policy)
     remarks += _on_retries(run)
     assert run.footer is not None
+    planned = _whole(prepared.suite, run)
     return Measured(
         path=prepared.path,
         run=run,
         stop=run.footer.stop,
         warnings=(*remarks, *run.warnings),
         exit_code=_exit_code(run, prepared.policy),
+        planned=len(planned),
+        rounds=len(rounds_of(planned)),
     )
 
 
@@ -266,11 +316,21 @@ def _shield_output(project: Project) -> None:
 
 
 def _execution(project: Project, prepared: Prepared, options: RunOptions) -> Execution:
+    recorder_of = None
+    if project.config.run.mode == "record":
+        recorder_of = Recording(
+            traces=traces_folder(prepared.path.parent, prepared.suite.name, project.config),
+            header=prepared.header,
+            config=project.config,
+            environment=os.environ,
+        ).recorders()
     return Execution(
         config=project.config,
         suite=prepared.suite,
         jobs=options.jobs,
         budget_usd=prepared.budget_usd,
+        recorder_of=recorder_of,
+        determinism=options.determinism,
     )
 
 
@@ -288,8 +348,7 @@ class _Recording:
         self._stack = stack
         self._watch = watch
         self._journal: Journal | None = None
-        self._rounds: list[Round] = []
-        self._open_rounds: list[Round] = []
+        self._steered: SteeredRun | None = None
         self.remarks: list[str] = []
 
     def open(self) -> Journal:
@@ -308,30 +367,82 @@ class _Recording:
         """Return whether the journal was found finished."""
         return self._journal is not None and self._journal.footer is not None
 
+    @property
+    def run(self) -> RunFile | None:
+        """Return what the finished journal holds; None where it was finished before."""
+        return None if self._journal is None else self._journal.run
+
     def work(self) -> Work:
         """Return the trials that are missing and where they go."""
         journal = self.open()
-        plan = journal.header.plan
-        assert plan is not None
-        trials = list(planned_trials(self._prepared.suite, repeats=plan.repeats))
-        missing = _missing(trials, journal.records)
-        self._rounds, self._open_rounds = rounds_of(trials), rounds_of(missing)
+        watcher = self._stack.enter_context(self._watch(self._prepared.suite.name))
+        measurement = self._prepared.measurement
+        if measurement is None:
+            return self._whole_plan(journal, watcher)
+        session = Session(
+            measurement=replace(measurement, header=journal.header),
+            records=journal.records,
+            sink=journal,
+            watcher=watcher,
+            decisions=decisions_of_the_gate(),
+        )
+        self._steered = steered(session)
+        return self._steered_work(self._steered, journal, watcher)
+
+    def _whole_plan(self, journal: Journal, watcher: RoundWatcher) -> Work:
+        planned = self._planned(journal)
+        missing = _missing(planned, journal.records)
         return Work(
             trials=missing,
             sink=journal,
-            progress=self._stack.enter_context(self._watch(self._prepared.suite.name)),
+            progress=watcher,
             spent_usd=journal.spent_usd,
-            done=len(trials) - len(missing),
+            done=len(planned) - len(missing),
         )
+
+    def _steered_work(self, run: SteeredRun, journal: Journal, watcher: RoundWatcher) -> Work:
+        recorded = sum(trial.key in journal.records for trial in (*run.due, *run.late))
+        return Work(
+            trials=run.due,
+            late=run.late,
+            steering=run,
+            sink=run,
+            progress=watcher,
+            spent_usd=journal.spent_usd,
+            planned=len(run.planned),
+            done=len(journal.records) - recorded,
+        )
+
+    def _planned(self, journal: Journal) -> Sequence[PlannedTrial]:
+        if self._steered is not None:
+            return self._steered.planned
+        plan = journal.header.plan
+        assert plan is not None
+        return list(planned_trials(self._prepared.suite, repeats=plan.repeats))
 
     def finish(self, executed: Executed) -> None:
         """Write the footer, unless the user stopped the run."""
         if executed.reason is StopReason.INTERRUPTED:
             raise RunInterrupted
-        still_open = self._open_rounds[executed.rounds :]
-        ended = self._rounds.index(still_open[0]) if still_open else len(self._rounds)
-        self.open().finish(Stop(round=ended, reason=executed.reason))
+        journal = self.open()
+        journal.finish(self._stop(journal, executed.reason))
+        # What was kept for decisions is not needed to read the file.
+        self._steered = None
         self.remarks += executed.warnings
+
+    def _stop(self, journal: Journal, reason: StopReason) -> Stop:
+        if self._steered is not None and reason is StopReason.COMPLETE:
+            return self._steered.stop
+        done = finished_rounds(self._planned(journal), journal.recorded)
+        return Stop(round=done, reason=reason)
+
+
+def _whole(suite: Suite, run: RunFile) -> Sequence[PlannedTrial]:
+    """Return the trials of the plan as it was when the run ended."""
+    plan = run.header.plan
+    assert plan is not None
+    ran = max(run.repeat_digests, default=0) + 1
+    return list(planned_trials(suite, repeats=max(plan.repeats, ran)))
 
 
 def _on_resuming(journal: Journal) -> list[str]:
@@ -351,7 +462,7 @@ def _on_retries(run: RunFile) -> list[str]:
 
 
 def _missing(
-    trials: list[PlannedTrial], finished: Mapping[TrialKey, TrialRecord]
+    trials: Sequence[PlannedTrial], finished: Mapping[TrialKey, TrialRecord]
 ) -> list[PlannedTrial]:
     """Return the trials without a judgement; an errored one gets another attempt."""
     missing = []

@@ -115,6 +115,8 @@ def _set_up(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = Place(tmp_path_factory.mktemp("set-up"))
     place.git("init", "--quiet", "--initial-branch=main")
     assert place.gate("init").status == 0
+    # As in any repository with Python in it: what an agent's start compiles is nobody's change.
+    (place.path / ".gitignore").write_text("__pycache__/\n")
     place.commit("set up")
     return place.path
 

@@ -239,9 +239,11 @@ def test_given_runs_are_held_to_their_word_as_well(repository):
 
 def test_a_folder_that_exists_is_not_hidden_from_git(repository):
     """Only a folder made for results ignores itself; ``--output .`` hides nobody's files."""
+    before = (repository.path / ".gitignore").read_text()
+
     repository.gate("run", "--quiet", "--output", ".")
 
-    assert not (repository.path / ".gitignore").exists()
+    assert (repository.path / ".gitignore").read_text() == before
 
 
 def test_results_are_no_part_of_the_agent(place):

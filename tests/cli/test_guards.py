@@ -17,7 +17,7 @@ def test_a_guard_is_judged_beside_the_test(gated):
     gated.git("switch", "--quiet", "main")
     agent, config = gated.path / "evals/toy_agent.py", gated.path / "ci-gate.toml"
     agent.write_text(agent.read_text() + TURNS)
-    guard = '\n[[gate.guards]]\nmetric = "turns"\nmax_increase = 0.5\n'
+    guard = '\n[gate]\ncurtail = false\n\n[[gate.guards]]\nmetric = "turns"\nmax_increase = 0.5\n'
     config.write_text(config.read_text().replace("toy_agent:run", "toy_agent:counted") + guard)
     assert gated.gate("baseline", "update", "--quiet").status == 0
     gated.commit("a guard")

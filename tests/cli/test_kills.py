@@ -77,8 +77,12 @@ class Bench:
 
     def start(self, *arguments: str, pause_s: float = 0.003) -> subprocess.Popen[str]:
         """Begin ``ci-gate run`` in a process of its own."""
+        return self.begin("run", "--quiet", *arguments, pause_s=pause_s)
+
+    def begin(self, *arguments: str, pause_s: float = 0.003) -> subprocess.Popen[str]:
+        """Begin any command in a process of its own."""
         return subprocess.Popen(
-            [sys.executable, *self.limit, "-m", "ci_gate", "run", "--quiet", *arguments],
+            [sys.executable, *self.limit, "-m", "ci_gate", *arguments],
             cwd=self.path,
             env={
                 "PATH": os.environ["PATH"],
@@ -204,12 +208,13 @@ class Killer:
         time.sleep(self.chance.uniform(0, 0.006 if more else 0.4))
 
     def _check(self, before: bytes, started: list[int]) -> None:
-        """Everything finished is still there, readable, and was not started again."""
+        """Everything judged is still there, readable, and was not started again."""
         whole = before[: before.rfind(b"\n") + 1]
         if whole:
             assert self.bench.journal.read_bytes().startswith(whole)
             lines = [json.loads(line) for line in whole.splitlines()]
-            done = {int(line["seed"], 16) for line in lines if "seed" in line}
+            judged = [line for line in lines if line.get("status") in ("passed", "failed")]
+            done = {int(line["seed"], 16) for line in judged}
             assert done.isdisjoint(started)
         if self.bench.lines():
             load_run(self.bench.journal)

@@ -136,6 +136,7 @@ def tested(place):
     place.replace("ci-gate.toml", "[agent]\n", '[agent]\nprotocol = "exit-code"\n')
     place.replace("ci-gate.toml", "# [run]", "[run]")
     place.replace("ci-gate.toml", "# retries = 3", "retries = 0")
+    place.replace("ci-gate.toml", "# [gate]", "[gate]\ncurtail = false")
     place.commit("judge by exit status")
     set_bar(place)
     return place

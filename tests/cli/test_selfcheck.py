@@ -23,6 +23,7 @@ def run(task, env):
 def noisy(repository):
     """Return a repository whose agent slips by the machine's own chance, whatever its seed."""
     (repository.path / "evals/toy_agent.py").write_text(NOISY)
+    repository.replace("ci-gate.toml", "# [gate]", "[gate]\ncurtail = false")
     repository.commit("a noisy agent")
     return repository
 
