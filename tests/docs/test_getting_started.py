@@ -44,7 +44,7 @@ def test_a_run_from_another_tool(tmp_path: Path):
 )
 def test_the_agents_of_the_page_run(tmp_path: Path, language: str, name: str, agent: str):
     """The agents that the page shows pass a task in a real run."""
-    (shown,) = [b for b in blocks(page("agents.md")) if b.language == language]
+    shown = next(b for b in blocks(page("agents.md")) if b.language == language)
     somebody = Newcomer(tmp_path)
     somebody.write(name, shown.text)
     somebody.write(
