@@ -1,0 +1,1 @@
+"""What calibration.py is made of: simulated suites, rules, the tables and the plots."""
