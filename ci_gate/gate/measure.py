@@ -290,7 +290,10 @@ def measure(project: Project, prepared: Prepared, options: RunOptions, watch: Wa
         if options.resume and prepared.path.exists():
             recording.open()
         if not recording.is_finished:
-            recording.finish(execute(_execution(project, prepared, options), recording.work))
+            traces = _traces_of(project, prepared)
+            execution = _execution(project, prepared, options, traces)
+            recording.finish(execute(execution, recording.work))
+            recording.remarks += [] if traces is None else traces.remarks()
     remarks = recording.remarks
     run = recording.run or load_run(prepared.path)
     require_determinism(run, prepared.policy)
@@ -315,21 +318,26 @@ def _shield_output(project: Project) -> None:
         write_whole(project.output / ".gitignore", _IGNORE_ALL)
 
 
-def _execution(project: Project, prepared: Prepared, options: RunOptions) -> Execution:
-    recorder_of = None
-    if project.config.run.mode == "record":
-        recorder_of = Recording(
-            traces=traces_folder(prepared.path.parent, prepared.suite.name, project.config),
-            header=prepared.header,
-            config=project.config,
-            environment=os.environ,
-        ).recorders()
+def _traces_of(project: Project, prepared: Prepared) -> Recording | None:
+    if project.config.run.mode != "record":
+        return None
+    return Recording(
+        traces=traces_folder(prepared.path.parent, prepared.suite.name, project.config),
+        header=prepared.header,
+        config=project.config,
+        environment=os.environ,
+    )
+
+
+def _execution(
+    project: Project, prepared: Prepared, options: RunOptions, traces: Recording | None
+) -> Execution:
     return Execution(
         config=project.config,
         suite=prepared.suite,
         jobs=options.jobs,
         budget_usd=prepared.budget_usd,
-        recorder_of=recorder_of,
+        recorder_of=None if traces is None else traces.recorders(),
         determinism=options.determinism,
     )
 

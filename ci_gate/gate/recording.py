@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ci_gate.config import Config
+from ci_gate.errors import printable
 from ci_gate.gate.tool import tool_name
 from ci_gate.model.run import RunHeader
 from ci_gate.model.suite import PlannedTrial
@@ -48,12 +49,21 @@ class Recording:
     config : Config
     environment : mapping of str to str
         Whose secrets are taken out.
+    troubles : list of str
+        Why trials could not be recorded, filled while they run.
     """
 
     traces: Path
     header: RunHeader
     config: Config
     environment: Mapping[str, str]
+    troubles: list[str] = field(default_factory=list)
+
+    def remarks(self) -> list[str]:
+        """Say how many trials have no trace, and why the first has none."""
+        if not self.troubles:
+            return []
+        return [f"{len(self.troubles)} trials have no trace: {printable(self.troubles[0])}."]
 
     def recorders(self) -> Callable[[PlannedTrial], Recorder]:
         """Return what makes the recorder of each trial."""
@@ -66,6 +76,7 @@ class Recording:
                 redactor=redactor_of(),
                 ignored=ignored,
                 contents=contents,
+                complain=self.troubles.append,
             )
 
         return recorder_of

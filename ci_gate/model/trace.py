@@ -78,8 +78,8 @@ class TraceRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         The call failed from the agent's point of view.
     fault : str or None
         Kind of the injected fault.
-    unfaulted : Any
-        What the call itself gave, where a fault hid it.
+    unfaulted, unfaulted_is_error : Any, bool
+        What the call itself gave, and whether it had failed, where a fault hid it.
     determinism : Determinism
     turn : int or None
         The agent's turn, where known.
@@ -102,6 +102,7 @@ class TraceRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     is_error: bool = False
     fault: str | None = None
     unfaulted: Any = None
+    unfaulted_is_error: bool = False
     determinism: Determinism = Determinism.IO_BOUND
     turn: Count | None = None
     tokens: Count | None = None

@@ -210,4 +210,4 @@ class Library:
         self._asked[key] += 1
         if record.fault is None:
             return record.output, record.is_error
-        return record.unfaulted, False
+        return record.unfaulted, record.unfaulted_is_error

@@ -67,8 +67,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     is_error : bool
     fault : str or None
         Kind of the injected fault.
-    unfaulted : Any
-        What the call itself gave, where a fault hid it.
+    unfaulted, unfaulted_is_error : Any, bool
+        What the call itself gave, and whether it had failed, where a fault hid it.
     turn, tokens : int or None
     cost_usd, duration_ms : float or None
     """
@@ -81,6 +81,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     is_error: bool = False
     fault: str | None = None
     unfaulted: Any = None
+    unfaulted_is_error: bool = False
     turn: int | None = None
     tokens: int | None = None
     cost_usd: float | None = None
@@ -116,6 +117,8 @@ class Recorder:
     ignored : Ignored
     contents : ContentSink or None
         Where the contents of worlds go; None: their states are not recorded.
+    complain : callable
+        Is told once why the trial has no trace.
 
     Attributes
     ----------
@@ -123,7 +126,8 @@ class Recorder:
 
     Notes
     -----
-    A record that cannot be kept does not disturb the agent: ``finish`` raises what went wrong.
+    An agent decides what is recorded, and could see to it that it cannot be: such a trial has no
+    trace, and is judged as any other.
     """
 
     def __init__(
@@ -133,25 +137,24 @@ class Recorder:
         redactor: Redactor,
         ignored: Ignored,
         contents: ContentSink | None = None,
+        complain: Callable[[str], None] = lambda why: None,
     ) -> None:
         self._begin = begin
         self._sink: TraceSink | None = None
         self.redactor = redactor
         self._ignored = ignored
         self._contents = contents
-        self._error: GateError | None = None
+        self._complain = complain
+        self._has_given_up = False
 
     def state_of(self, folder: Path) -> Mapping[str, Any] | None:
-        """Keep what is in the folder of a world; None where that is not asked for, or impossible.
-
-        What goes wrong is told by ``finish``.
-        """
-        if self._contents is None or self._error is not None:
+        """Keep what is in a world's folder; None where that is not asked for, or impossible."""
+        if self._contents is None or self._has_given_up:
             return None
         try:
             return capture(folder, self._contents, self.redactor)
         except GateError as error:
-            self._error = error
+            self._give_up(error.problems[0].what)
             return None
 
     def record_state(self, name: str, state: Mapping[str, Any]) -> None:
@@ -160,14 +163,20 @@ class Recorder:
 
     def record(self, call: Call) -> None:
         """Write a call that has ended."""
-        if self._error is not None:
+        if self._has_given_up:
             return
         try:
             if self._sink is None:
                 self._sink = self._begin()
             self._sink.append(sealed(self._record(call, self._sink.calls), self._sink.head))
         except GateError as error:
-            self._error = error
+            self._give_up(error.problems[0].what)
+        except (ValueError, RecursionError) as error:
+            self._give_up(f"a call cannot be recorded: {error}")
+
+    def _give_up(self, why: str) -> None:
+        self._has_given_up = True
+        self._complain(why)
 
     def _record(self, call: Call, order: int) -> TraceRecord:
         arguments = self.redactor.value(call.arguments)
@@ -182,6 +191,7 @@ class Recorder:
             is_error=call.is_error,
             fault=call.fault,
             unfaulted=self.redactor.value(call.unfaulted),
+            unfaulted_is_error=call.unfaulted_is_error,
             determinism=determinism_of(call.kind),
             turn=call.turn,
             tokens=call.tokens,
@@ -190,17 +200,17 @@ class Recorder:
         )
 
     def finish(self) -> TraceRef | None:
-        """End the trace and say where it is; None where nothing was recorded.
-
-        Raises
-        ------
-        GateError
-            A record or the end could not be kept; nothing is left of the trace then.
-        """
-        if self._error is not None:
+        """End the trace and say where it is; None where nothing, or not all, could be recorded."""
+        if self._has_given_up:
             self.discard()
-            raise self._error
-        return None if self._sink is None else TraceRef(self._sink.place, self._sink.finish())
+        if self._has_given_up or self._sink is None:
+            return None
+        try:
+            return TraceRef(self._sink.place, self._sink.finish())
+        except GateError as error:
+            self._give_up(error.problems[0].what)
+            self.discard()
+            return None
 
     def discard(self) -> None:
         """Leave nothing of the trace; safe to call twice and after ``finish``."""

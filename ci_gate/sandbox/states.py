@@ -50,29 +50,46 @@ def capture(folder: Path, sink: ContentSink, redactor: Redactor) -> Mapping[str,
         Of a trial's world; whatever is in it may be hostile.
     sink : ContentSink
     redactor : Redactor
-        A text is kept without secrets; anything else that holds one is withheld.
+        A text that holds a secret is kept without it, any other content not at all; either way the
+        state is said not to be whole.
 
     Returns
     -------
     mapping
-        ``files``: by relative path with forward slashes ``{"digest", "bytes"}`` or ``{"withheld"}``
-        with the reason. ``folders``: those without files. ``withheld``: the reason why it is not
-        whole, absent where it is.
+        ``files``: by relative path with forward slashes ``{"digest", "bytes"}``, with
+        ``executable`` where it is, and with ``withheld``, the reason, where it is not all there.
+        ``folders``: those without files. ``withheld``: why the state is not whole, absent where it
+        is.
     """
     files: dict[str, Any] = {}
     folders: list[str] = []
+    reasons: set[str] = set()
     room = _MOST_BYTES
-    for name, path in _entries(folder):
-        if path is None:
-            folders.append(name)
-            continue
-        if len(files) == _MOST_FILES:
-            return {"files": files, "folders": folders, "withheld": f"over {_MOST_FILES} files"}
-        files[name] = _kept(path, room, sink, redactor)
-        room -= files[name].get("bytes", 0)
+    try:
+        for name, path in _entries(folder):
+            if not _is_text(name):
+                reasons.add("a name is no text")
+            elif path is None:
+                folders.append(name)
+            elif len(files) == _MOST_FILES:
+                reasons.add(f"over {_MOST_FILES} files")
+                break
+            else:
+                files[name] = _kept(path, room, sink, redactor)
+                room -= files[name].get("bytes", 0)
+    except (OSError, RecursionError):  # a folder was taken away, or lies too deep
+        reasons.add("a folder cannot be read")
+    reasons |= {entry["withheld"] for entry in files.values() if "withheld" in entry}
     state: dict[str, Any] = {"files": files, "folders": folders}
-    reasons = sorted({entry["withheld"] for entry in files.values() if "withheld" in entry})
-    return {**state, "withheld": ", ".join(reasons)} if reasons else state
+    return {**state, "withheld": ", ".join(sorted(reasons))} if reasons else state
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _entries(folder: Path) -> Iterator[tuple[str, Path | None]]:
@@ -96,7 +113,8 @@ def _kept(path: Path, room: int, sink: ContentSink, redactor: Redactor) -> dict[
     except OSError:
         return {"withheld": "no regular file"}
     with os.fdopen(descriptor, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        mode = os.fstat(stream.fileno()).st_mode
+        if not stat.S_ISREG(mode):
             return {"withheld": "no regular file"}
         content = stream.read(room + 1)
     if len(content) > room:
@@ -104,7 +122,12 @@ def _kept(path: Path, room: int, sink: ContentSink, redactor: Redactor) -> dict[
     shown = redactor.content(content)
     if shown is None:
         return {"withheld": "holds a secret"}
-    return {"digest": sink.put(shown), "bytes": len(shown)}
+    entry: dict[str, Any] = {"digest": sink.put(shown), "bytes": len(shown)}
+    if shown != content:
+        entry["withheld"] = "holds a secret"
+    if mode & stat.S_IXUSR:
+        entry["executable"] = True
+    return entry
 
 
 def restore(state: Mapping[str, Any], folder: Path, source: ContentSource) -> None:
@@ -131,6 +154,8 @@ def restore(state: Mapping[str, Any], folder: Path, source: ContentSource) -> No
             path = _inside(folder, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(source.get(entry["digest"]))
+            if entry.get("executable"):
+                path.chmod(0o700)
     except (KeyError, TypeError, AttributeError, OSError) as error:
         raise StateError(f"this is no recorded state: {error}") from error
 

@@ -92,7 +92,7 @@ class WorldFactory:
         self._redactor_of = redactor_of
         self._price_of = price_of
         self._known: dict[str, _Known] = {}
-        self._before: dict[Path, _Before] = {}
+        self._before: dict[Path, Mapping[str, Any]] = {}
         self._count = itertools.count()
         self._private: Scratch | None = None
 
@@ -174,9 +174,12 @@ class WorldFactory:
     def _state_before(self, known: _Known, recorder: Recorder) -> _Before:
         """Return the state that every trial of a fixture starts in, which is kept once."""
         folder = known.template.folder
-        if folder not in self._before:
-            self._before[folder] = recorder.state_of(folder)
-        return self._before[folder]
+        state = self._before.get(folder)
+        if state is None:
+            state = recorder.state_of(folder)
+            if state is not None:
+                self._before[folder] = state
+        return state
 
     def initial(self, trial: PlannedTrial) -> Mapping[str, str | None]:
         """Return the places of the state in which the trial started, to be read only.
@@ -378,6 +381,7 @@ class World:
             is_error=seen.is_error,
             fault=seen.fault,
             unfaulted=None if seen.fault is None else output,
+            unfaulted_is_error=seen.fault is not None and is_error,
             turn=turn,
             tokens=spent.tokens,
             cost_usd=spent.cost_usd,

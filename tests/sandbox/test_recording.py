@@ -41,8 +41,8 @@ class _Kept:
         self.is_discarded = True
 
 
-def _recorder(kept, ignored=(), secrets=()):
-    return Recorder(lambda: kept, redactor=Redactor(secrets), ignored=Ignored(ignored))
+def _recorder(kept, ignored=(), secrets=(), **more):
+    return Recorder(lambda: kept, redactor=Redactor(secrets), ignored=Ignored(ignored), **more)
 
 
 def test_calls_are_numbered_and_chained():
@@ -130,16 +130,27 @@ def test_the_class_of_a_call_follows_from_its_kind(kind, determinism):
     assert kept.records[0].determinism is determinism
 
 
-def test_a_full_disk_does_not_disturb_the_agent_and_is_told_at_the_end():
-    """Nothing is left of the trace."""
-    kept = _Kept(room=1)
-    recorder = _recorder(kept)
+def test_a_full_disk_disturbs_neither_agent_nor_judgement():
+    """The trial has no trace, nothing is left of it, and it is said once why."""
+    kept, complaints = _Kept(room=1), []
+    recorder = _recorder(kept, complain=complaints.append)
     for _ in range(3):
         recorder.record(Call(kind="tool", name="t", arguments={}, output=None))
 
-    with pytest.raises(InternalError, match="No space left"):
-        recorder.finish()
+    assert recorder.finish() is None
     assert kept.is_discarded
+    assert complaints == ["cannot be written: No space left on device"]
+
+
+def test_what_cannot_be_recorded_costs_the_trace_and_not_the_trial():
+    """An agent that could break its trial's record would turn its failures into errors."""
+    kept, complaints = _Kept(), []
+    recorder = _recorder(kept, complain=complaints.append)
+    recorder.record(Call(kind="tool", name="t", arguments={"\ud800": 1}, output=None))
+    recorder.record(Call(kind="tool", name="t", arguments={}, output=None))
+
+    assert recorder.finish() is None
+    assert len(complaints) == 1
 
 
 def test_known_digest_of_a_record():
@@ -160,6 +171,7 @@ def test_known_digest_of_a_record():
         "is_error": False,
         "fault": None,
         "unfaulted": None,
+        "unfaulted_is_error": False,
         "determinism": "io-bound",
         "turn": None,
         "tokens": None,

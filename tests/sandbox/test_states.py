@@ -104,3 +104,40 @@ def test_what_is_no_state_is_refused(tmp_path, state):
     """By name, without a traceback."""
     with pytest.raises(StateError, match="no recorded state"):
         restore(state, tmp_path, Contents(tmp_path / "traces"))
+
+
+def test_names_and_folders_that_cannot_be_kept_make_a_state_that_is_not_whole(tmp_path):
+    """An agent decides what they are called and how deep they lie, and must not break the trial."""
+    world = tmp_path / "world"
+    world.mkdir()
+    (world / "ok").write_text("x")
+    os.close(os.open(os.fsencode(world) + b"/\xff", os.O_CREAT | os.O_WRONLY))
+
+    state = capture(world, Contents(tmp_path / "traces"), Redactor())
+
+    assert list(state["files"]) == ["ok"]
+    assert state["withheld"] == "a name is no text"
+
+
+def test_a_program_stays_one(world, tmp_path):
+    """A grader of a replay may run it."""
+    (world / "work" / "run.sh").write_text("#!/bin/sh\n")
+    (world / "work" / "run.sh").chmod(0o755)
+    contents = Contents(tmp_path / "traces")
+    (tmp_path / "again").mkdir()
+
+    restore(capture(world, contents, Redactor()), tmp_path / "again", contents)
+
+    assert os.access(tmp_path / "again" / "work" / "run.sh", os.X_OK)
+    assert not os.access(tmp_path / "again" / "work" / "note.txt", os.X_OK)
+
+
+def test_a_text_without_its_secret_is_no_whole_state(world, tmp_path):
+    """A grader would judge another world than the trial ended in."""
+    (world / "work" / "note.txt").write_text(f"key {_SECRET}")
+    contents = Contents(tmp_path / "traces")
+
+    state = capture(world, contents, Redactor([_SECRET]))
+
+    with pytest.raises(StateError, match="not whole: holds a secret"):
+        restore(state, tmp_path, contents)
