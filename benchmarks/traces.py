@@ -1,7 +1,7 @@
 """What recording, replaying, verifying and fault injection cost a call, against a bare floor.
 
-Run with ``python benchmarks/traces.py``; add ``--rounds N`` for steadier figures. Times are those of
-the processor, the best of all rounds; each case runs in every round, so that ratios to the floor
+Run with ``python benchmarks/traces.py``; add ``--rounds N`` for steadier figures. Times are those
+of the processor, the best of all rounds; each case runs in every round, so that ratios to the floor
 hold on a busy machine. The floor of a call is what cannot be left out: its JSON and one SHA-256.
 """
 

@@ -159,7 +159,7 @@ def bars(chart: Chart) -> str:
                 f'y="{y:.1f}" width="{end - left:.1f}" height="{row - 4}"/>'
             )
             parts.append(_text(end + 5, y + row - 7, f"{value:.0%}", kind="small"))
-    parts += _legend(chart, right, boxes=True)
+    parts += _legend(chart, right + 36, boxes=True)
     return _page(chart, parts, bottom + 58 + 16 * len(chart.notes))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks.simulation.figures import Asked, Rate, Table, about
 from benchmarks.simulation.laboratory import Laboratory
 from benchmarks.simulation.populations import (
+    Change,
     Design,
     Less,
     Pair,
@@ -24,17 +25,25 @@ from benchmarks.simulation.populations import (
 )
 from benchmarks.simulation.rules import TODAY, Flags, Gate, Rule
 
-MAIN_CHANGES = {"null": unchanged, "shift": shift, "flaky": flaky, "broken": broken}
+MAIN_CHANGES: Mapping[str, Change] = {
+    "null": unchanged,
+    "shift": shift,
+    "flaky": flaky,
+    "broken": broken,
+}
 PLAIN = Gate(judge="test", days=False)
 
 _SHALLOW = (Asked(high=0.05), Asked(low=0.74), Asked(low=0.42), Asked(low=0.99))
 _DEEP = (Asked(high=0.05), Asked(low=0.87), Asked(low=0.66), Asked(low=0.99))
 
 
+_Rows = Mapping[str, tuple[Design, Rule]]
+
+
 def main_tables(lab: Laboratory) -> Iterator[Table]:
     """The large suite, one look, and the rules of today on its outcomes of 8 against 8."""
     shallow, deep = Design(), Design(baseline_runs=4)
-    rows = {
+    rows: _Rows = {
         "gate, 8 against 8": (shallow, PLAIN),
         "gate, 8 against 32 seeds, unpaired": (
             Design(baseline_seeds=32),
@@ -63,21 +72,18 @@ def main_tables(lab: Laboratory) -> Iterator[Table]:
     )
 
 
-_Rows = Mapping[str, tuple[Design, Rule]]
-
-
-def _judged(lab: Laboratory, rows: _Rows, changes: Mapping[str, object]) -> dict[str, list[Rate]]:
+def _judged(lab: Laboratory, rows: _Rows, changes: Mapping[str, Change]) -> dict[str, list[Rate]]:
     """Judge every row's design under every change; rules that share a design share its pairs."""
     found: dict[str, list[Rate]] = {}
     for design in dict.fromkeys(design for design, _ in rows.values()):
         rules = {name: rule for name, (own, rule) in rows.items() if own == design}
-        designs = {name: design.changed(change) for name, change in changes.items()}  # type: ignore[arg-type]
+        designs = {name: design.changed(change) for name, change in changes.items()}
         rates = lab.blocked(designs, rules)
         found |= {rule: [rates[change, rule] for change in changes] for rule in rules}
     return {name: found[name] for name in rows}
 
 
-SMALL_CHANGES = {
+SMALL_CHANGES: Mapping[str, Change] = {
     "one 1 -> 0": broken,
     "one 1 -> .5": half,
     "three - .5": three,
@@ -142,7 +148,7 @@ class Disagreement:
 def agreement_tables(lab: Laboratory) -> Iterator[Table]:
     """How far the quick verdict, which judges the larger tables, can be trusted."""
     repeats = min(lab.repeats, 400)
-    rules = {
+    rules: dict[str, Rule] = {
         "joint_test": Gate(judge="test", days=False),
         "quick verdict": Gate(days=False),
         "differ": Disagreement(),

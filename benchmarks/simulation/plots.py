@@ -89,10 +89,10 @@ def false_alarms_by_seed_effect(table: Table) -> str:
 
 def trials_used(table: Table) -> str:
     """Trials of the plan that are run, by change."""
-    columns = {"trials used": "stops", "certain only": "certain only", "Wald": "Wald's bound"}
+    columns = {"trials used": "agent-gate", "certain only": "when certain", "Wald": "Wald's bound"}
     return bars(
         Chart(
-            title="Trials of the plan that are run when it may stop early",
+            title="Trials of the plan that are run, where it may stop early",
             places=list(table.rows),
             value_name="trials used (100 % is the full plan)",
             series=[

@@ -12,6 +12,7 @@ from benchmarks.simulation.laboratory import Laboratory
 from benchmarks.simulation.populations import (
     SEED_EFFECTS,
     BetaSuite,
+    Change,
     Design,
     Less,
     flaky,
@@ -77,7 +78,12 @@ def _seed_false_alarms(lab: Laboratory) -> Table:
 
 
 _POWER_DESIGNS = {"8 against 8 x 4": DEEP, "8 against 8": Design()}
-_POWER_CHANGES = {"all - .08": Less(0.08), "flaky": flaky, "half": half, "three": three}
+_POWER_CHANGES: dict[str, Change] = {
+    "all - .08": Less(0.08),
+    "flaky": flaky,
+    "half": half,
+    "three": three,
+}
 _MEASURED_DEEP = {
     "none": (0.96, 0.69, 0.66, 0.65),
     "weak": (0.96, 0.75, 0.64, 0.72),

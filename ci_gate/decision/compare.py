@@ -225,13 +225,17 @@ def _study(case: _Case) -> _Study:
     matching = _matching(case)
     if case.baseline is None or case.differences or not matching.compared:
         return _Study(matching=matching)
+    extensible = examine_extension(case.baseline, case.whole_candidate, case.policy)
+    if extensible is not None and _is_no_look(case, extensible):
+        # Neither red nor green: the level does not allow for a look at such a moment.
+        return _Study(matching=matching, extensible=extensible)
     paired = _paired(case.baseline, case.candidate, case, matching)
     evidence = weigh(paired, case.policy, level=case.level)
     flips = _flips(case, matching)
     return _Study(
         matching=matching,
         evidence=evidence,
-        extensible=examine_extension(case.baseline, case.whole_candidate, case.policy),
+        extensible=extensible,
         flips=flips,
         powerless=not flips.watched
         and not sees_total_failure(
@@ -242,6 +246,11 @@ def _study(case: _Case) -> _Study:
             level=case.level,
         ),
     )
+
+
+def _is_no_look(case: _Case, run: ExtensibleRun) -> bool:
+    """Whether the repeats of a run are not those at which it was to be looked at."""
+    return run.refusal is not None or (run.extended and stopped_early(case.whole_candidate))
 
 
 def _study_of_stopped(case: _Case, stopped: StoppedRun) -> _Study:

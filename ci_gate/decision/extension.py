@@ -128,8 +128,9 @@ def level_of(baseline: Side | None, candidate: Side, policy: Policy) -> float:
     plan = candidate.plan
     if baseline is None or plan is None or not plan.extend:
         return policy.alpha
-    judged = [counts_of(task, baseline.errors).trials for task in baseline.tasks.values()]
-    depth = fsum(judged) / len(judged) if any(judged) else 1.0
+    counted = without_copies(baseline)
+    judged = [counts_of(task, counted.errors).trials for task in counted.tasks.values()]
+    depth = max(1.0, fsum(judged) / len(judged)) if judged else 1.0
     looks = [plan.trials * repeats for repeats in _looks(plan)]
     return gate_level(looks, depth, policy.alpha, binding=policy.require != "non-inferiority")
 

@@ -167,6 +167,9 @@ class _Examination:
         )
 
     def _went_on(self, earlier: Sequence[RoundDecision]) -> str | None:
+        if self.candidate.retried:
+            # What an earlier round knew of them is not in the file.
+            return None
         for rounds, decision in enumerate(earlier, start=1):
             if decision.reason not in (None, self.stop.reason):
                 return f"it was to stop as {_NAMES[decision.reason]} after round {rounds}"

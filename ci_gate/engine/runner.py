@@ -198,6 +198,7 @@ class _Run:
         while (trial := await self._schedule.next()) is not None:
             await self._pace.turn()
             if self._schedule.is_stopped:  # while this one waited for its turn
+                self._schedule.give_back(trial)
                 return
             self._settle(trial, await self._bench.attempt(trial))
 

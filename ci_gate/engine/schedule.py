@@ -85,6 +85,11 @@ class Schedule:
         while self._paused and self._paused[0][0] <= self._clock.monotonic():
             self._ready.appendleft(heapq.heappop(self._paused)[2])
 
+    def give_back(self, trial: PlannedTrial) -> None:
+        """Take back a trial that was handed out and was not tried."""
+        self._in_flight -= 1
+        self._ready.appendleft(trial)
+
     def add(self, trials: Iterable[PlannedTrial]) -> None:
         """Hand out further trials, in this order, after all that were given before."""
         self._ready.extend(trials)

@@ -134,6 +134,8 @@ def _judged(
         return verdict
     from ci_gate.gate.recheck import Subject, recheck
 
+    # Whatever becomes of the recheck, the verdict that there is stays.
+    write_beside_run(project.output, verdict)
     subject = Subject(
         project=project,
         suite=suite,

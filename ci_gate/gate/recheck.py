@@ -34,7 +34,7 @@ from ci_gate.decision.attribution import (
 )
 from ci_gate.decision.wording import named
 from ci_gate.engine.real_clock import RealClock
-from ci_gate.errors import SuiteError, UsageError, printable
+from ci_gate.errors import GateError, SuiteError, UsageError, printable
 from ci_gate.gate.agent_digest import agent_ref
 from ci_gate.gate.agent_setup import run_setup
 from ci_gate.gate.bar import Bar, baseline_path
@@ -205,8 +205,6 @@ def recheck(subject: Subject, verdict: Verdict, watch: Watch) -> Recheck | None:
     ------
     RunInterrupted
         The user stopped it; ``--resume`` continues it.
-    InternalError
-        The disk is full, or the machine is broken otherwise.
     """
     policy = subject.prepared.policy
     plan = plan_recheck(verdict, policy)
@@ -216,13 +214,13 @@ def recheck(subject: Subject, verdict: Verdict, watch: Watch) -> Recheck | None:
     outline = _outline(subject, suite, plan)
     try:
         sides, remarks = _run_again(subject, suite, watch)
-    except UsageError as error:
+    except GateError as error:
         return msgspec.structs.replace(outline, problem=_one_line(error))
     found = attribute(sides, outline, policy)
     return msgspec.structs.replace(found, remarks=(*remarks, *found.remarks))
 
 
-def _one_line(error: UsageError) -> str:
+def _one_line(error: GateError) -> str:
     lines = (line.strip() for line in str(error.problems[0]).splitlines())
     return printable("; ".join(line for line in lines if line), limit=_PROBLEM_CHARS)
 

@@ -290,6 +290,8 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
         Of the content: the footer's for a run, of the canonical file for a baseline.
     complete : bool
         False for a run that has a plan and either no footer or one that says ``interrupted``.
+    retried : int
+        Trials that were judged only after attempts that errored.
     extra : mapping
         Unknown header fields as read.
     """
@@ -315,4 +317,5 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     tool: str | None = None
     digest: str | None = None
     complete: bool = True
+    retried: int = 0
     extra: Mapping[str, Any] = msgspec.field(default_factory=dict)

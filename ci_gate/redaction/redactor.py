@@ -12,6 +12,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from ci_gate.codec import encode
@@ -67,7 +68,7 @@ class Redactor:
         forms = all_forms_of(self._known)
         found = re.compile("|".join(map(re.escape, forms))) if forms else None
         self._literals: tuple[_Step, ...] = () if found is None else (_taking_out(found, SECRET),)
-        self._needles = tuple(form.encode("utf-8", "surrogatepass") for form in forms)
+        self._looks = tuple(_look_for(form) for form in forms)
         self._texts: dict[str, str] = {}
 
     def fresh(self) -> Redactor:
@@ -129,17 +130,23 @@ class Redactor:
         try:
             text = content.decode()
         except UnicodeDecodeError:
-            return None if _has_one(content, self._needles) else content
+            return None if self._has_known(content) else content
         shown = self.text(text)
         return content if shown == text else shown.encode()
 
     def _steps(self, content: bytes | None, rules: Sequence[Rule]) -> tuple[_Step, ...]:
         """Return what may find something in a content; None: nobody knows what is in it."""
-        has_known = content is None or _has_one(content, self._needles)
+        has_known = content is None or self._has_known(content)
         known = self._literals if has_known else ()
         if not (known or rules or self._configured):
             return ()
         return (*known, *(rule.without for rule in rules), *self._configured)
+
+    def _has_known(self, content: bytes) -> bool:
+        for look in self._looks:  # noqa: SIM110 - any() takes twice as long
+            if look(content) is not None:
+                return True
+        return False
 
     def _learn(self, secret: str) -> None:
         is_new = len(secret) >= SHORTEST_SECRET and secret not in self._known
@@ -149,11 +156,10 @@ class Redactor:
             self._set_literals()
 
 
-def _has_one(content: bytes, needles: Iterable[bytes]) -> bool:
-    for needle in needles:  # noqa: SIM110 - any() takes twice as long
-        if needle in content:
-            return True
-    return False
+@lru_cache(maxsize=4096)
+def _look_for(form: str) -> Callable[[bytes], object]:
+    # A search for a literal takes half the time of ``in``.
+    return re.compile(re.escape(form.encode("utf-8", "surrogatepass"))).search
 
 
 def _taking_out(pattern: re.Pattern[str], mark: str) -> _Step:

@@ -7,11 +7,18 @@ decided by the caller; nothing is computed here.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ci_gate.model.trace import TraceHeader, TraceRecord
-from ci_gate.model.trace_findings import Difference, Divergence, Ledger, Parting, TraceDiff
+from ci_gate.model.trace_findings import (
+    Difference,
+    Divergence,
+    Ledger,
+    LedgerEntry,
+    Parting,
+    TraceDiff,
+)
 from ci_gate.render import figures
 from ci_gate.render.escape import inert
 from ci_gate.render.screen import print_line
@@ -138,21 +145,30 @@ def _print_payload(title: str, value: Any, console: Console) -> None:
 def render_totals(ledger: Ledger, console: Console) -> None:
     """Print what the calls of a trace cost together, and each kind and name of them."""
     total = ledger.total
-    print_line(console, f"{figures.counted(total.calls, 'call')}, {_amounts(ledger.total)}")
+    print_line(
+        console, f"{figures.counted(total.calls, 'call')}, {', '.join(_amounts(ledger.total))}"
+    )
     for kind, name, entry in ledger.by_name:
         counted = figures.counted(entry.calls, "call")
-        print_line(console, f"  {inert(kind)} {inert(name)}: {counted}, {_amounts(entry)}")
+        amounts = _amounts(entry, is_model=kind == "llm")
+        print_line(console, f"  {inert(kind)} {inert(name)}: {', '.join([counted, *amounts])}")
 
 
-def _amounts(entry: Any) -> str:
-    parts = [figures.counted(entry.errors, "error")] if entry.errors else []
-    parts += ["tokens unknown" if entry.tokens is None else f"{entry.tokens:,} tokens"]
-    parts += ["cost unknown" if entry.cost_usd is None else f"{entry.cost_usd:.4g} USD"]
-    if entry.unpriced and entry.cost_usd is not None:
-        parts[-1] += f" and {figures.counted(entry.unpriced, 'call')} of unknown price"
+def _amounts(entry: LedgerEntry, *, is_model: bool = True) -> Iterator[str]:
+    if entry.errors:
+        yield figures.counted(entry.errors, "error")
+    if entry.tokens is not None:
+        yield f"{entry.tokens:,} tokens"
+    elif is_model:  # nobody expects any of another call
+        yield "tokens unknown"
+    if entry.cost_usd is not None:
+        calls = figures.counted(entry.unpriced, "call")
+        unpriced = f" and {calls} of unknown price" if entry.unpriced else ""
+        yield f"{entry.cost_usd:.4g} USD{unpriced}"
+    elif is_model:
+        yield "cost unknown"
     if entry.duration_ms is not None:
-        parts.append(f"{entry.duration_ms:,.1f} ms")
-    return ", ".join(parts)
+        yield f"{entry.duration_ms:,.1f} ms"
 
 
 def render_trace_diff(diff: TraceDiff, console: Console) -> None:

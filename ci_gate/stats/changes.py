@@ -1,7 +1,7 @@
 """What a new agent may have done to a suite: the prior that a check is foreseen by.
 
 A change is drawn for the whole suite: none, a shift of all logits, an erosion of good tasks and the
-like, in all tasks or in some; in each of them any single task may besides have become another one.
+like; in each of them any single task may besides have become another one.
 The shapes and weights are stated here and nowhere else. It knows no counts and no test.
 """
 
@@ -32,17 +32,36 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         what is hardest to see.
     after
         From chances to pass before to those after, for any array of them.
-    share
-        Chance of each task to be touched by it.
     redrawn
-        How many tasks of the suite became other ones, on average.
+        How many tasks of the suite became other ones on average, whatever else happened.
     """
 
     weight: float
     sceptical: float
     after: Callable[[Floats], Floats]
-    share: float = 1.0
-    redrawn: float = 1.0
+    redrawn: float = 1.5
+
+
+def of_other_tasks(suite: Floats, chances: Floats) -> Floats:
+    """Chances of a task that became another one: anything at all.
+
+    Parameters
+    ----------
+    suite
+        Share of the suite's tasks at each chance.
+    chances
+        The chances, rising in even steps of the logit, and 0 and 1 at the ends.
+
+    Returns
+    -------
+    ndarray
+        In part one of the suite's tasks, in part flat in the logit, which finds tasks that broke,
+        in part flat in the chance, which finds those that were halved.
+    """
+    flat_in_logit, flat = np.ones(len(chances)), chances * (1 - chances)
+    flat_in_logit[[0, -1]] = 0
+    parts = zip((0.3, 0.3, 0.4), (suite, flat_in_logit, flat), strict=True)
+    return np.asarray(sum(share * part / part.sum() for share, part in parts))
 
 
 def unchanged(chances: Floats) -> Floats:
@@ -66,8 +85,8 @@ def scaled(factor: float, chances: Floats) -> Floats:
     return np.asarray(chances * factor)
 
 
-def _shift(logits: float, weight: float, **how: float) -> Change:
-    return Change(weight=weight, sceptical=0.8 * weight, after=partial(shifted, logits), **how)
+def _shift(logits: float, weight: float) -> Change:
+    return Change(weight=weight, sceptical=0.8 * weight, after=partial(shifted, logits))
 
 
 def _erosion(loss: float) -> Change:

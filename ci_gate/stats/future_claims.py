@@ -141,8 +141,9 @@ def _judge_many(
     ranks = tasks.ranks[kinds.of, kinds.passed[kinds.of]]
     least = np.min([*observed, tasks.p_values(ranks)], axis=0)
     critical = level / _overlap(kinds, suites, tasks, bound.of(least), least, level, seed)
-    found = [bound.of(p_values) <= critical for p_values in observed]
-    reached = (bound.of_family <= critical).sum(axis=1)
+    # The joint chance is no less than the family's own: nothing above the level can be red.
+    found = [(bound.of(p_values) <= critical) & (p_values <= level) for p_values in observed]
+    reached = ((bound.of_family <= critical) & (tasks.family <= level)).sum(axis=1)
     red = np.array(found, dtype=bool).reshape(len(ks), len(kinds.of)).T
     return red, ranks < reached[:, None]
 
@@ -162,7 +163,7 @@ def _overlap(
     """
     unsettled = np.flatnonzero((bounds > level) & (least <= level))
     if not len(unsettled):
-        return _USUAL_OVERLAP
+        return 1.0
     some = kinds.some(unsettled)
     deals = min(_MOST_DEALS, max(1, _DEALT_TASKS // some.of.size))
     at, of = (np.repeat(own, deals, axis=0) for own in (unsettled, some.of))

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ci_gate.stats.chances import GRID, Chances, fit_chances
-from ci_gate.stats.changes import Change
+from ci_gate.stats.changes import Change, of_other_tasks
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -90,8 +90,8 @@ class Predictive(msgspec.Struct, frozen=True, kw_only=True):
         Chance of each change, given all trials so far.
     states
         Chance of a task's states together with its trials so far, shape (changes, classes, blocks,
-        grid). A block says whether the task was redrawn, touched by the change or spared; the grid
-        is its chance to pass before.
+        grid). The two blocks are a task that was redrawn and one that was not; the grid is its
+        chance to pass before the change.
     trials
         Chances of 0, 1, ... passes to come on a stratum, shape (changes, rows, blocks, grid,
         most + 1).
@@ -194,17 +194,9 @@ def _states(prior: Sequence[Change], chances: Chances, own: Floats) -> Floats:
     tasks = len(chances.tasks)
     rate = [min(_MOST_REDRAWN, change.redrawn / tasks) for change in prior]
     redrawn = np.array(rate)[:, None, None]
-    share = np.array([change.share for change in prior])[:, None, None]
-    flat = np.zeros(len(GRID))
-    flat[1:-1] = 1 / (len(GRID) - 2)
-    anew = np.broadcast_to(0.5 * chances.tasks.mean(axis=0) + 0.5 * flat, own.shape)
-    blocks = [redrawn * anew, (1 - redrawn) * share * own, (1 - redrawn) * (1 - share) * own]
-    return np.stack(blocks[: _blocks(prior)], axis=2)
-
-
-def _blocks(prior: Sequence[Change]) -> int:
-    """Redrawn, touched, and spared where a change may spare a task."""
-    return 3 if any(change.share < 1 for change in prior) else 2
+    anew = np.broadcast_to(of_other_tasks(chances.tasks.mean(axis=0), GRID), own.shape)
+    touched = np.broadcast_to(own, (len(prior), *own.shape))
+    return np.stack([redrawn * anew, (1 - redrawn) * touched], axis=2)
 
 
 def _trials(known: Ints, prior: Sequence[Change], chances: Chances) -> tuple[Floats, Ints]:
@@ -215,14 +207,14 @@ def _trials(known: Ints, prior: Sequence[Change], chances: Chances) -> tuple[Flo
     after = np.array([change.after(GRID) for change in prior])
     told = known if chances.within is not None else known[:, 2:]
     distinct, rows = np.unique(told, axis=0, return_inverse=True)
-    shape = (len(prior), len(distinct), _blocks(prior), len(GRID), 1 + int(known[:, 4].max()))
-    trials = np.zeros(shape)
+    most = int(known[:, 4].max())
+    trials = np.zeros((len(prior), len(distinct), 2, len(GRID), most + 1))
     for row, (*baseline, done, passed, left) in enumerate(distinct.tolist()):
         kept = _binomials(after, done, passed, left)
         anew = kept[:1]
         if chances.within is not None:
             anew, kept = chances.within @ anew, chances.given(*baseline) @ kept
-        for block, rates in enumerate((anew, kept, kept[:1])[: shape[2]]):
+        for block, rates in enumerate((anew, kept)):
             trials[:, row, block, :, : left + 1] = rates
     return trials, rows.reshape(-1)
 

@@ -363,5 +363,6 @@ def _side(run: RunFile, tasks: Mapping[str, SideTask], planned: Mapping[str, int
         tool=header.tool,
         digest=run.digest,
         complete=run.complete,
+        retried=sum(r.attempt > 1 and r.status is not Status.ERRORED for r in run.records),
         extra=run.extra,
     )

@@ -35,6 +35,7 @@ __all__ = ["TraceReading", "TraceWriter", "open_trace", "read_trace"]
 
 MAX_LINE_BYTES: Final = 64 * 2**20
 _BUFFER_BYTES: Final = 2**16
+_MAX_META_BYTES: Final = 4 * 2**20
 _MOST_PROBLEMS: Final = 100
 _HINT: Final = "Record the trial again; a changed trace proves nothing."
 
@@ -264,7 +265,9 @@ class TraceReading:
         path = meta_file(self._path)
         if self.footer is None or not path.exists():
             return
-        if read_whole(path) != _bytes_of(self.tally.meta(self.header, self.footer.head)):
+        if read_whole(path, limit=_MAX_META_BYTES) != _bytes_of(
+            self.tally.meta(self.header, self.footer.head)
+        ):
             what = "is not what this trace gives"
             hint = "Remove it, or record the trial again."
             self.problems.append(Problem(what=what, where=printable(path), hint=hint))

@@ -41,6 +41,8 @@ def test_a_trace_is_shown_call_by_call_with_what_it_cost(place):
     assert "refund-4812  trial 3  seed 0x2a" in ended.out
     assert "    2  refund(id=1, amount=12)\n       -> done" in ended.out
     assert "3 calls, 120 tokens, cost unknown" in ended.out
+    assert "llm model-1: 1 call, 120 tokens, cost unknown\n" in ended.out
+    assert "tool refund: 1 call\n" in ended.out
 
 
 def test_one_call_is_shown_with_its_whole_payload(place):

@@ -311,7 +311,6 @@ def test_suites_need_different_names() -> None:
         ("faults.model", "rate_permille = 1", "faults.model.rate_permille"),
         ("gateway", "send_seed = true", "gateway.send_seed"),
         ("gateway", 'base_url_env = ["X_URL"]', "gateway.base_url_env"),
-        ("prices", '"m" = { input = 1, output = 2 }', "prices"),
         ("judge", 'model = "m"', "judge.model"),
         ("judge", "min_kappa = 0.1", "judge.min_kappa"),
         ("report", 'language = "zh"', "report.language"),

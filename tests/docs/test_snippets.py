@@ -16,6 +16,7 @@ from ci_gate.agents.results import trajectory_of
 from ci_gate.grading import answer, file, sql
 from ci_gate.model.run import RunFooter, RunHeader
 from ci_gate.model.suite import Limits, PlannedTrial, Task
+from ci_gate.model.trace import TraceFooter, TraceHeader, TraceRecord
 from ci_gate.model.trial import TrialRecord
 from ci_gate.model.verdict import Verdict
 from ci_gate.plugins import GRADERS, grader_problems
@@ -96,6 +97,20 @@ def test_the_lines_of_a_run_that_are_shown_have_every_field():
     for fields, kind in zip(shown, (RunHeader, TrialRecord, RunFooter), strict=True):
         msgspec.convert(fields, kind)
         assert list(fields) == list(kind.__struct_fields__)
+
+
+def test_the_lines_of_a_trace_that_are_shown_have_every_field():
+    """Header, calls and footer are as they are written, and the page describes each field."""
+    (block,) = [block for block in ALL if block.mark == "lines trace"]
+    shown = [json.loads(line) for line in block.text.splitlines()]
+
+    for fields, kind in zip(
+        shown, (TraceHeader, TraceRecord, TraceRecord, TraceFooter), strict=True
+    ):
+        msgspec.convert(fields, kind)
+        assert list(fields) == list(kind.__struct_fields__)
+    named = [name for name in TraceRecord.__struct_fields__ if f"`{name}`" not in page("traces.md")]
+    assert named == []
 
 
 def test_every_field_of_a_verdict_is_described():

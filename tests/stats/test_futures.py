@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ci_gate.stats.changes import PRIOR, Change, eroded, shifted, unchanged
+from ci_gate.stats.chances import GRID
+from ci_gate.stats.changes import PRIOR, eroded, of_other_tasks, shifted
 from ci_gate.stats.futures import Dealer, listed
 from ci_gate.stats.predictive import Cells, Predictive
 
@@ -50,7 +51,7 @@ def test_draws_can_be_continued() -> None:
 
 
 def test_trials_tell_what_changed() -> None:
-    """Runs as before make "nothing changed" likelier than it was, and failing everywhere refutes it."""
+    """Runs as before make "nothing changed" likelier than it was; failing refutes it."""
     before = np.array([[[32, 28, 0, 0, 8]]] * 20)
     as_before = np.array([[[32, 28, 4, 4, 4]], [[32, 28, 4, 3, 4]]] * 10)
     bad = np.array([[[32, 28, 4, 1, 4]]] * 20)
@@ -82,26 +83,22 @@ def test_a_task_that_fails_where_it_never_did_has_become_another() -> None:
     assert drawn[1:].min() > 3.8
 
 
-def test_a_change_may_spare_tasks() -> None:
-    """Where half of the tasks are touched, one that fell says less about one that has not run."""
-    fell = [[[32, 24, 4, 0, 4]]] * 3 + [[[32, 24, 0, 0, 4]]]
-    change = {"weight": 1.0, "sceptical": 1.0, "redrawn": 0.0}
-    same = Change(after=unchanged, **change)
-
-    def expected(share: float) -> float:
-        low = Change(after=lambda chances: shifted(-3.0, chances), share=share, **change)
-        predictive = Predictive.of(
-            Cells.of(np.array(fell)), (same, low), by_seed=False, sceptical=False
-        )
-        return float(Dealer.of(predictive).draw(0, 2000, 1)[:, 0].mean())
-
-    assert expected(1.0) < 1.0
-    assert expected(0.5) > expected(1.0) + 0.5
-
-
 def test_changes_of_chances() -> None:
     """A logit of -log 3 turns 3/4 into 1/2; erosion takes from tasks above .9 alone."""
     chances = np.array([0.0, 0.75, 1.0])
 
     assert shifted(-np.log(3), chances) == pytest.approx([0, 0.5, 1])
     assert eroded(0.1, np.array([0.9, 0.95])) == pytest.approx([0.9, 0.855])
+
+
+def test_another_task_may_be_anything() -> None:
+    """Its chances are a distribution with room at every height, and lean to the suite's."""
+    suite = np.zeros(len(GRID))
+    suite[-1] = 1.0
+
+    anew = of_other_tasks(suite, GRID)
+
+    assert anew.sum() == pytest.approx(1)
+    assert anew[-1] == pytest.approx(0.3)
+    assert anew[(GRID > 0) & (GRID < 0.1)].sum() > 0.1
+    assert anew[(GRID > 0.3) & (GRID < 0.7)].sum() > 0.15

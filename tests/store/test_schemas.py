@@ -7,10 +7,14 @@ import jsonschema
 import pytest
 
 from ci_gate.errors import UsageError
+from ci_gate.model.trace import TraceHeader, TraceRecord
+from ci_gate.model.trace_chain import sealed
 from ci_gate.model.trial import Grade
 from ci_gate.store.baselines import dump_baseline
+from ci_gate.store.paths import meta_file
 from ci_gate.store.pooling import from_run
 from ci_gate.store.schemas import NAMES, schema
+from ci_gate.store.traces import open_trace
 
 SHA = "sha256:" + "0" * 64
 # The examples of the format's description, with real digests and seeds for their dots.
@@ -106,3 +110,27 @@ def test_an_unknown_schema_is_refused_by_name() -> None:
     known = r"Known are run, baseline, verdict, trace, trace-meta\."
     with pytest.raises(UsageError, match=rf"no schema 'runs'\. {known}"):
         schema("runs")
+
+
+def test_a_written_trace_and_its_meta_are_legal(tmp_path) -> None:
+    """Every line of a real trace, and what may be published of it, fit their schemas."""
+    writer = open_trace(tmp_path, TraceHeader(task="refund", trial=0, repeat=0, seed="0x2a"))
+    call = TraceRecord(
+        order=0,
+        kind="llm",
+        name="m",
+        input_digest=SHA,
+        output={"text": "yes"},
+        is_error=True,
+        tokens=12,
+        cost_usd=0.1,
+    )
+    writer.append(sealed(call, writer.head))
+    writer.finish()
+
+    for line in writer.path.read_text().splitlines():
+        assert mistakes("trace", json.loads(line)) == []
+    meta = json.loads(meta_file(writer.path).read_text())
+    assert mistakes("trace-meta", meta) == []
+    assert mistakes("trace-meta", {**meta, "calls": -1}) != []
+    assert mistakes("trace", {"order": 0}) != []
