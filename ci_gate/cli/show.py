@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ci_gate.model.verdict_traces import KeptTraces
     from ci_gate.ports import RoundWatcher
     from ci_gate.render.outcomes import KeptLine
+    from ci_gate.sandbox.cassette import Drift
 
 __all__ = [
     "announce_traces",
@@ -122,7 +123,22 @@ def _playback(replayed: Replayed) -> list[str]:
     assert replayed.recording is not None
     place = os.path.relpath(replayed.recording)
     lines = [f"played from {place}: {followed}, {consistent}"]
-    return lines + [str(drift) for drift in found.drifts[:10]]
+    return lines + [_drift(drift) for drift in found.drifts[:10]]
+
+
+def _drift(drift: Drift) -> str:
+    """Say where a replay left its recording, and where in the input they differ."""
+    from ci_gate.codec import encode
+    from ci_gate.tracing.payloads import differences_of
+
+    if drift.part != "input":
+        return str(drift)
+    parts = differences_of(drift.recorded_input, drift.came_input, limit=3)
+    places = (
+        f"at {one.path}: {encode(one.baseline).decode()} is now {encode(one.candidate).decode()}"
+        for one in parts
+    )
+    return f"{drift} ({'; '.join(places)})" if parts else str(drift)
 
 
 def show_replay(replayed: Replayed, *, is_walked: bool = False) -> None:

@@ -8,6 +8,7 @@ copies counted, or where most of what was run is no measurement, nothing is conc
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
@@ -19,6 +20,8 @@ from ci_gate.model.policy import Policy
 from ci_gate.model.run import Side
 
 __all__ = ["Copied", "copied_between", "hold_against_copies", "on_copies", "why_nothing_follows"]
+
+_FEWEST_EQUAL: Final = 4
 
 
 class Copied(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,7 +158,8 @@ def _in_tasks(tasks: Mapping[str, Copies]) -> str:
 
 def _on_equal_bytes(candidate: Side) -> Iterator[str]:
     """Warn where most of the suite says the same again and again, and nothing says why."""
-    repeated = [name for name, task in candidate.tasks.items() if task.judged > 1]
+    # Two or three trials that pass alike are what a good agent's look like.
+    repeated = [name for name, task in candidate.tasks.items() if task.judged >= _FEWEST_EQUAL]
     equal = [
         name
         for name in sorted(repeated)

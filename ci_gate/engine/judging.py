@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -15,7 +16,9 @@ from ci_gate.model.trace import TraceRef
 from ci_gate.model.trial import Cause, Grade, Status, Trajectory, TrialRecord
 from ci_gate.prng import format_seed
 
-__all__ = ["Judgement", "errored", "exceeded", "failed", "judge", "record_of"]
+__all__ = ["UNGRADED", "Judgement", "errored", "exceeded", "failed", "judge", "record_of"]
+
+UNGRADED: Final = "nothing judged it: the task has no graders"
 
 _REASON_CHARS = 500
 
@@ -83,7 +86,7 @@ def judge(trajectory: Trajectory, grades: Sequence[Grade]) -> Judgement:
         reason = printable(f"{worst.grader}: {worst.reason or 'not passed'}", limit=_REASON_CHARS)
         return msgspec.structs.replace(failed(reason, worst.cause or Cause.AGENT), grades=kept)
     if kept is None and trajectory.status is not Status.PASSED:
-        return failed("nothing judged it: the task has no graders")
+        return failed(UNGRADED)
     return Judgement(status=Status.PASSED, grades=kept)
 
 

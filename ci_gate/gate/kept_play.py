@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from ci_gate.config import Config
+from ci_gate.engine.judging import UNGRADED
 from ci_gate.engine.real_clock import RealClock
 from ci_gate.errors import printable
 from ci_gate.gate.execution import Execution, Work, execute
@@ -207,7 +208,8 @@ def _drift(source: StrictSource, record: TrialRecord) -> str:
     if not drifts:
         return reason
     first = drifts[0]
-    broke = first.part == "unconsumed" and record.reason
+    # Graders are left out here, so that nothing judging it is no reason.
+    broke = first.part == "unconsumed" and record.reason not in {None, UNGRADED}
     return f"{first} ({reason})" if broke else f"{first}{_what_differs(first)}"
 
 

@@ -50,6 +50,7 @@ from ci_gate.prng import format_seed
 from ci_gate.store.files import write_whole
 from ci_gate.store.journal import Journal, TrialKey
 from ci_gate.store.runs import RunFile, load_run
+from ci_gate.store.traces import clear_traces
 
 __all__ = [
     "Measured",
@@ -286,14 +287,15 @@ def measure(project: Project, prepared: Prepared, options: RunOptions, watch: Wa
     """
     _shield_output(project)
     with ExitStack() as stack:
-        recording = _Recording(prepared, options, stack, watch)
+        traces = traces_folder(prepared.path.parent, prepared.suite.name, project.config)
+        recording = _Recording(prepared, options, stack, watch, traces)
         if options.resume and prepared.path.exists():
             recording.open()
         if not recording.is_finished:
-            traces = _traces_of(project, prepared)
-            execution = _execution(project, prepared, options, traces)
+            recorded = _traces_of(project, prepared)
+            execution = _execution(project, prepared, options, recorded)
             recording.finish(execute(execution, recording.work))
-            recording.remarks += [] if traces is None else traces.remarks()
+            recording.remarks += [] if recorded is None else recorded.remarks()
     remarks = recording.remarks
     run = recording.run or load_run(prepared.path)
     require_determinism(run, prepared.policy)
@@ -349,12 +351,18 @@ class _Recording:
     """
 
     def __init__(
-        self, prepared: Prepared, options: RunOptions, stack: ExitStack, watch: Watch
+        self,
+        prepared: Prepared,
+        options: RunOptions,
+        stack: ExitStack,
+        watch: Watch,
+        traces: Path,
     ) -> None:
         self._prepared = prepared
         self._options = options
         self._stack = stack
         self._watch = watch
+        self._traces = traces
         self._journal: Journal | None = None
         self._steered: SteeredRun | None = None
         self.remarks: list[str] = []
@@ -383,6 +391,8 @@ class _Recording:
     def work(self) -> Work:
         """Return the trials that are missing and where they go."""
         journal = self.open()
+        if not journal.records:
+            clear_traces(self._traces)
         watcher = self._stack.enter_context(self._watch(self._prepared.suite.name))
         measurement = self._prepared.measurement
         if measurement is None:

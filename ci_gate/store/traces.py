@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -31,12 +32,13 @@ from ci_gate.store.files import failed_write, open_regular, read_whole
 from ci_gate.store.formats import TRACE, check_schema, decode_object, typed
 from ci_gate.store.paths import meta_file, trace_file
 
-__all__ = ["TraceReading", "TraceWriter", "open_trace", "read_trace"]
+__all__ = ["TraceReading", "TraceWriter", "clear_traces", "open_trace", "read_trace"]
 
 MAX_LINE_BYTES: Final = 64 * 2**20
 _BUFFER_BYTES: Final = 2**16
 _MAX_META_BYTES: Final = 4 * 2**20
 _MOST_PROBLEMS: Final = 100
+_OWN_NAME: Final = re.compile(r"\.?[0-9]+(\.[0-9]+)?(\.jsonl|\.meta\.json)(\.partial)?")
 _HINT: Final = "Record the trial again; a changed trace proves nothing."
 
 
@@ -152,6 +154,21 @@ def _make_real_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if folder.is_symlink():
         raise UsageError("is a link", where=printable(folder), hint="Remove it.")
+
+
+def clear_traces(traces: Path) -> None:
+    """Remove every trace below a folder, with what is beside it; nothing else.
+
+    What an earlier run recorded is of another agent, perhaps, and says nothing of a new one.
+    """
+    for folder in traces.iterdir() if traces.is_dir() and not traces.is_symlink() else ():
+        if folder.is_symlink() or not folder.is_dir():
+            continue
+        for path in list(folder.iterdir()):
+            if _OWN_NAME.fullmatch(path.name):
+                path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # something else is in it
+            folder.rmdir()
 
 
 def open_trace(traces: Path, header: TraceHeader) -> TraceWriter:

@@ -452,3 +452,43 @@ def test_an_output_that_no_replay_can_make_is_named(desk):
     assert "builtins.range" in shown.out
     assert ended.status == 1
     assert "its recording holds builtins.range, which no replay can make again" in ended.out
+
+
+def test_a_fresh_run_leaves_no_trace_of_an_earlier_one(recorded):
+    """A trial that it does not have must not be played from another agent's recording."""
+    other = recorded.path / ".ci-gate" / "traces" / "notes.txt"
+    other.write_text("somebody's own")
+
+    assert gate(recorded, "run", "--quiet", "--fresh", "--trials", "1").status == 0
+
+    assert list(traces(recorded)) == ["0.jsonl"]
+    assert other.exists()
+
+
+def test_a_drift_says_what_of_the_input_differs(recorded):
+    """Recorded, now, and the place."""
+    recorded.replace("desk.py", "CENTS = 1200", "CENTS = 1")
+
+    ended = gate(recorded, "replay", "refund/1")
+
+    assert "tool refund has another input (at $.cents: 1200 is now 1)" in ended.out
+
+
+def test_an_agent_cannot_make_an_error_of_its_failure_by_breaking_its_record(desk):
+    """A name that is no text, in a folder whose place another file has taken."""
+    desk.replace("desk.py", "CENTS = 1200", "CENTS = 1")
+    desk.replace(
+        "desk.py",
+        '    return {"answer"',
+        '    open(os.path.dirname(env.world.database).encode() + b"/\\xff", "wb").close()\n'
+        '    return {"answer"',
+    )
+    traces_folder = desk.path / ".ci-gate" / "traces"
+    traces_folder.mkdir(parents=True)
+    (traces_folder / "refund-1-67656b318e").write_text("in the way")
+
+    ended = gate(desk, "run")
+
+    assert ended.status == 0, ended.err
+    assert "2 failed, 0 errored" in ended.err
+    assert "2 trials have no trace" in ended.err
