@@ -39,7 +39,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     weight: float
     sceptical: float
     after: Callable[[Floats], Floats]
-    redrawn: float = 1.5
+    redrawn: float = 1.25
 
 
 def of_other_tasks(suite: Floats, chances: Floats) -> Floats:
@@ -94,7 +94,7 @@ def _erosion(loss: float) -> Change:
 
 
 PRIOR: tuple[Change, ...] = (
-    Change(weight=0.50, sceptical=0.4 * 0.50, after=unchanged),
+    Change(weight=0.50, sceptical=0.6 * 0.50, after=unchanged),
     *(_shift(logits, 0.06) for logits in (-0.25, -0.5, -1.0, -1.5, -2.5)),
     _shift(0.5, 0.05),
     *(_erosion(loss) for loss in (0.05, 0.1, 0.2, 0.4)),

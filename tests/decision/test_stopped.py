@@ -19,7 +19,8 @@ from tests.notation import side_of
 BAR = baseline_of(12)
 PASS, RED = StopReason.CURTAILED_PASS, StopReason.CURTAILED_REGRESSED
 CLEARED = honest(BAR, alike(12, "++++++++"))
-CALLED = honest(BAR, alike(12, "++++++++", t01="--------"))
+WIDE = baseline_of(16)
+CALLED = honest(WIDE, alike(16, "++++++++", t01="--------"))
 
 
 def refused(candidate: Side, policy: Policy | None = None, baseline: Side = BAR) -> str:
@@ -60,7 +61,7 @@ def p_values(verdict: Verdict) -> set[float | None]:
 
 def test_an_honest_stop_calls_the_broken_task() -> None:
     """A task that is as good as certain to be claimed is claimed, with its trials to replay."""
-    verdict = verdict_of(BAR, CALLED)
+    verdict = verdict_of(WIDE, CALLED)
 
     assert (verdict.decision, verdict.exit_code) == (Decision.REGRESSED, ExitCode.REGRESSED)
     assert codes(verdict)[0] == "task-regressed"
@@ -100,9 +101,9 @@ def test_pass_8_does_not_exist_before_round_8() -> None:
 
 def test_pass_1_of_the_rounds_run_has_an_interval_and_no_p() -> None:
     """The difference so far is shown; nothing was tested on it."""
-    metric = verdict_of(BAR, CALLED).metrics["pass^1"]
+    metric = verdict_of(WIDE, CALLED).metrics["pass^1"]
 
-    assert metric.candidate == pytest.approx(11 / 12, abs=1e-6)
+    assert metric.candidate == pytest.approx(15 / 16, abs=1e-6)
     assert metric.interval is not None
     assert metric.exact is None
     assert metric.predictive is not None
@@ -265,7 +266,7 @@ def test_the_order_of_tasks_changes_no_byte_of_a_stopped_verdict() -> None:
     order = sorted(CALLED.tasks, reverse=True)
     turned = msgspec.structs.replace(CALLED, tasks={task: CALLED.tasks[task] for task in order})
 
-    assert verdict_of(BAR, turned).to_json() == verdict_of(BAR, CALLED).to_json()
+    assert verdict_of(WIDE, turned).to_json() == verdict_of(WIDE, CALLED).to_json()
 
 
 @pytest.mark.parametrize("seed", range(2))
