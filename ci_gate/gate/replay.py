@@ -124,7 +124,7 @@ def replay(request: ReplayRequest) -> Replayed:
         request.config_path,
         output=request.output,
         baseline_ref=None,
-        word=Word.OWN_UNLESS_JUDGED,
+        word=Word.BASE,
         environment=request.environment,
     )
     suite, task = find_task(project, suite=request.suite, task=request.task)

@@ -63,7 +63,7 @@ def verify_twice(request: TwiceRequest) -> Twice:
         request.config_path,
         output=None,
         baseline_ref=None,
-        word=Word.OWN_UNLESS_JUDGED,
+        word=Word.BASE,
         environment=request.environment,
     )
     suite, task = find_task(project, suite=request.suite, task=request.task)

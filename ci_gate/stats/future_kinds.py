@@ -84,11 +84,14 @@ class Kinds(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, of=self.of[futures])
 
     def sums(self, values: Floats) -> Floats:
-        """Sum of a row of values over the tasks of each future: (kinds, n) to (futures, n)."""
-        futures, kinds = len(self.of), len(self.passed)
-        places = self.of + kinds * np.arange(futures)[:, None]
-        counts = np.bincount(places.reshape(-1), minlength=futures * kinds)
-        return np.asarray(counts.reshape(futures, kinds).astype(np.float64) @ values)
+        """Sum of a row of values over the tasks of each future: (kinds, n) to (futures, n).
+
+        Added up task by task, in the same order on every machine.
+        """
+        total = np.zeros((len(self.of), values.shape[1]))
+        for kinds in self.of.T:
+            total += values[kinds]
+        return total
 
     def deal(self, seed: int, number: int, deals: int = 1) -> Ints:
         """Deal the passes of every task of every future afresh: shape (futures, deals, tasks)."""

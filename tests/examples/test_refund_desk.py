@@ -39,6 +39,7 @@ class Desk:
     """Stands for the worker's line to the gate: every call passes the trial's sandbox at once."""
 
     real_delays = False
+    limits = ()
 
     def __init__(self, sandbox: TrialSandbox) -> None:
         self._sandbox = sandbox

@@ -257,10 +257,10 @@ FIXED = {"task": 0.88791423, "task,seed": 0.992555528}
 def test_chances_come_true() -> None:
     """After 3 of 8 rounds as many plans turn out red as was said, whether likely or not."""
     chance = np.random.default_rng(7)
-    rates = chance.beta(1.2, 0.6, (300, 30))
-    factor = np.exp(-chance.choice([0, 0, 0.5, 1.0], 300))[:, None]
+    rates = chance.beta(1.2, 0.6, (120, 30))
+    factor = np.exp(-chance.choice([0, 0, 0.5, 1.0], 120))[:, None]
     odds = factor * rates / np.maximum(1 - rates, 1e-12)
-    trials = chance.random((8, 300, 30)) < odds / (1 + odds)
+    trials = chance.random((8, 120, 30)) < odds / (1 + odds)
     before, after = chance.binomial(32, rates), trials.sum(axis=0)
 
     said = np.array(
@@ -282,5 +282,5 @@ def test_chances_come_true() -> None:
     for low, high in ((0.0, 0.2), (0.2, 0.8), (0.8, 1.0)):
         inside = (said >= low) & (said <= high)
         error = np.sqrt((said * (1 - said))[inside].sum()) / inside.sum()
-        assert inside.sum() > 30
+        assert inside.sum() > 15
         assert abs(said[inside].mean() - came[inside].mean()) < 3 * error
