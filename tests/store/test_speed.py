@@ -55,7 +55,7 @@ def test_a_trial_costs_the_journal_microseconds(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_million_lines_load(tmp_path: Path) -> None:
-    """A run of 1,000,000 trials is verified in 15 seconds of processor time and 1.5 GB."""
+    """A run of 1,000,000 trials is verified in 1.5 GB; how long it takes, a benchmark says."""
     path = tmp_path / "big.run.jsonl"
     with path.open("wb") as stream:
         stream.write(encode(RunHeader(suite="big", plan=Plan(trials=1000))) + b"\n")
@@ -63,10 +63,9 @@ def test_a_million_lines_load(tmp_path: Path) -> None:
         for trial in range(1000):
             stream.writelines(encode(record(task, trial)) + b"\n" for task in range(1000))
 
-    seconds, kibibytes, records = measured(LOAD, path)
+    _, kibibytes, records = measured(LOAD, path)
 
     assert records == 1_000_000
-    assert seconds < 15
     assert kibibytes < 1.5e6
 
 
