@@ -1,6 +1,6 @@
 """What does a stop before the plan's end save, and what does it change? Prints the figures to hold.
 
-Run ``python benchmarks/curtailment.py`` (under 6 minutes on 2 quiet cores); ``--repeats`` for
+Run ``python benchmarks/curtailment.py`` (about ten minutes on 2 cores); ``--repeats`` for
 sharper figures, ``--only`` for other tables, ``--only all`` for all of them. Every check is
 simulated to its end, so that a stop is compared with the verdict of the full plan on the same
 trials. Populations come from numpy's generator with fixed seeds; the gate's own draws do not.
@@ -335,7 +335,9 @@ SUITES: Mapping[str, BetaSuite | SmallSuite] = {
     "T = 50, p ~ Beta(1.2, .6)": BetaSuite(),
     "T = 20, half always pass, others Beta(4, 2)": SmallSuite(),
 }
-LARGE = {"T = 200, p ~ Beta(1.2, .6)": BetaSuite(tasks=200)}
+SIZES: Mapping[str, BetaSuite | SmallSuite] = {
+    f"T = {tasks}, p ~ Beta(1.2, .6)": BetaSuite(tasks=tasks) for tasks in (20, 200)
+}
 MAIN = (unchanged, shift, clear, flaky, broken)
 OTHER = (half, three, three_best, half_shifted, few_shifted, flaky_8, less_good, mixed, better)
 HEAD = f"{'blocked':>8} {'change':>15} {'% of trials':>13} {'agree':>6}"
@@ -382,9 +384,9 @@ def main_tables(pool: ProcessPoolExecutor, repeats: int) -> None:
     _stated(pool, repeats, SUITES)
 
 
-def large_tables(pool: ProcessPoolExecutor, repeats: int) -> None:
-    """Two hundred tasks."""
-    _stated(pool, repeats, LARGE)
+def size_tables(pool: ProcessPoolExecutor, repeats: int) -> None:
+    """Twenty tasks and two hundred."""
+    _stated(pool, repeats, SIZES)
 
 
 def _stated(
@@ -414,7 +416,7 @@ TABLES: dict[str, tuple[Callable[[ProcessPoolExecutor, int], None], float]] = {
     "main": (main_tables, 1.0),
     "other": (other_tables, 0.5),
     "seeds": (seed_tables, 0.5),
-    "large": (large_tables, 0.2),
+    "sizes": (size_tables, 0.4),
 }
 """Each table, and its part of the repeats."""
 
