@@ -72,6 +72,8 @@ class Program:
     nursery : Nursery
     memory_mb : int
         0: no limit.
+    prefix : sequence of str
+        Command that becomes the program which is named after it.
     """
 
     def __init__(
@@ -82,8 +84,10 @@ class Program:
         environment: Mapping[str, str],
         nursery: Nursery,
         memory_mb: int,
+        prefix: Sequence[str] = (),
     ) -> None:
         self._program = program
+        self._prefix = prefix
         self._root = root
         self._environment = encoded(environment)
         self._nursery = nursery
@@ -132,7 +136,7 @@ class Program:
     ) -> Child:
         try:
             child = self._nursery.spawn(
-                [self._program, *arguments],
+                [*self._prefix, self._program, *arguments],
                 cwd=self._root,
                 environment={**self._environment, **encoded(variables)},
                 stdin=pipes.stdin,

@@ -21,6 +21,7 @@ from ci_gate.agents.processes import (
     require_memory_limit,
     require_posix,
 )
+from ci_gate.agents.secluding import secluding_command
 from ci_gate.model.agent import AgentSpec
 from ci_gate.model.suite import PlannedTrial
 from ci_gate.model.trial import Step, Trajectory
@@ -93,7 +94,7 @@ class ProgramAgent(ABC):
         Raises
         ------
         AgentSetupError
-            There is no such program or it is not executable.
+            There is no such program or it is not executable, or its network cannot be cut.
         PlatformError
             Windows, or a memory limit where the system has none.
         """
@@ -109,9 +110,11 @@ class ProgramAgent(ABC):
         require_posix("running an agent")
         require_memory_limit(spec.memory_mb)
         program = find_program(spec.command[0], root=spec.root, path=path, key="agent.command")
+        prefix = secluding_command() if spec.network == "none" else ()
         self._nursery.open()
         return Program(
             program,
+            prefix=prefix,
             root=spec.root,
             environment=self._environment,
             nursery=self._nursery,

@@ -91,7 +91,6 @@ def require_python(spec: AgentSpec, strictness: Strictness) -> None:
     if spec.protocol == "python":
         return
     asked = {
-        "agent.network": spec.network != "inherit",
         "agent.allow": bool(spec.allow),
         "--strict-determinism": strictness.determinism != "off",
     }

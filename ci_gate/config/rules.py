@@ -273,20 +273,13 @@ def _protocol(file: ConfigFile, spoken: tuple[KeyPath, ...]) -> Iterator[_Confli
             "Leave isolation out.",
             *spoken,
         )
-    if agent.python is None:
-        yield from _held(agent, spoken)
-
-
-def _held(agent: AgentTable, spoken: tuple[KeyPath, ...]) -> Iterator[_Conflict]:
-    """Refuse what only the worker of a Python agent can hold a trial to."""
-    for name, is_asked in (("network", agent.network != "inherit"), ("allow", bool(agent.allow))):
-        if is_asked:
-            yield _conflict(
-                ("agent", name),
-                "needs a Python agent: what a command does is not seen",
-                f"Leave {name} out.",
-                *spoken,
-            )
+    if agent.python is None and agent.allow:
+        yield _conflict(
+            ("agent", "allow"),
+            "needs a Python agent: what a command does is not seen",
+            "Leave allow out.",
+            *spoken,
+        )
 
 
 def _patterns(path: KeyPath, patterns: Sequence[str]) -> Iterator[_Conflict]:

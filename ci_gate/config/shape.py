@@ -186,7 +186,8 @@ class AgentTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Literal["inherit", "none"],
         Meta(
             description="`inherit`: the agent's network is the machine's. `none`: a Python agent's "
-            "sockets reach this machine alone; a guard, not a wall."
+            "sockets reach this machine alone, a guard and no wall; a command has no network but "
+            "its own loopback (Linux)."
         ),
     ] = "inherit"
     environment_errors: Annotated[

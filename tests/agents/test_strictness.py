@@ -46,7 +46,6 @@ def test_a_place_from_outside_controls_no_terminal() -> None:
 @pytest.mark.parametrize(
     ("spec", "strictness", "key"),
     [
-        ({"network": "none"}, {}, "agent.network"),
         ({"allow": ("llm",)}, {}, "agent.allow"),
         ({}, {"determinism": "warn"}, "--strict-determinism"),
     ],
