@@ -31,7 +31,7 @@ from ci_gate.ports import Agent, OutcomeSink, ProgressSink, Steering
 from ci_gate.sandbox.recording import Recorder
 from ci_gate.sandbox.world import AnswerSource, WorldFactory
 
-__all__ = ["Executed", "Execution", "Runner", "Work", "execute", "started"]
+__all__ = ["Executed", "Execution", "Runner", "Work", "execute", "noted_lines", "started"]
 
 _LAUNDERED: Final = {
     "zero-tokens": "{n} judged trials report 0 tokens with an answer",
@@ -144,7 +144,7 @@ def execute(
         The sink cannot keep a record.
     """
     result = run_locally(lambda: _run(execution, work, witness))
-    warnings = (*_warnings(result), *execution.noted.lines())
+    warnings = (*_warnings(result), *noted_lines(execution.config, execution.noted))
     return Executed(reason=result.reason, warnings=warnings)
 
 
@@ -242,6 +242,12 @@ def _settings(execution: Execution) -> EngineSettings:
         budget_usd=execution.budget_usd,
         laundered_patterns=config.agent.laundered_errors,
     )
+
+
+def noted_lines(config: Config, noted: Noted) -> tuple[str, ...]:
+    """Return what was noted, which is a worker's text, without secrets."""
+    redactor = redactor_maker(config, os.environ)()
+    return tuple(map(redactor.reason, noted.lines()))
 
 
 def _warnings(result: RunResult) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import msgspec
 from ci_gate.agents.strictness import Determinism, Noted
 from ci_gate.config import SuiteConfig
 from ci_gate.errors import UsageError, printable
-from ci_gate.gate.execution import Execution, Work, execute
+from ci_gate.gate.execution import Execution, Work, execute, noted_lines
 from ci_gate.gate.measure import RunInterrupted
 from ci_gate.gate.project import Project, Word, open_project
 from ci_gate.gate.replaying import Found, Playback, find_recording
@@ -203,7 +203,11 @@ def _executed(
         record=kept.record,
         trajectory=witness.trajectory,
         steps=tuple(witness.steps),
-        remarks=(*_beyond_plan(suite, planned), *_edited(playback, planned), *noted.lines()),
+        remarks=(
+            *_beyond_plan(suite, planned),
+            *_edited(playback, planned),
+            *noted_lines(project.config, noted),
+        ),
         recording=None if playback is None else str(playback.path),
         reconciliation=None if playback is None else playback.reconciled(),
         walked=_walked(playback),

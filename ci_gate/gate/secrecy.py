@@ -76,6 +76,7 @@ def steps_without(steps: Sequence[Step], redactor: Redactor) -> tuple[Step, ...]
     return tuple(
         msgspec.structs.replace(
             step,
+            kind=redactor.name(step.kind),
             name=redactor.name(step.name),
             input=redactor.value(step.input),
             output=redactor.value(step.output),

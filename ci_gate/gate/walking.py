@@ -6,7 +6,6 @@ recorded one is drift here as in any replay. Who is asked, and how calls are sho
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,7 +19,6 @@ from ci_gate.model.trace import TraceRecord
 from ci_gate.model.trial import Status, Trajectory
 from ci_gate.ports import Observation, ReplayDrifted, TrialRunner, TrialSandbox
 from ci_gate.sandbox.answering import Reconciliation
-from ci_gate.sandbox.recording import STATE
 from ci_gate.sandbox.world import AnswerSource
 
 __all__ = ["Walk", "WalkedPlayback", "without_haste"]
@@ -80,10 +78,6 @@ class WalkedPlayback(Playback):
         self.walked: list[TraceRecord] = []
         self._walk = walk
         self._is_over = False
-        self._lanes: defaultdict[str, list[TraceRecord]] = defaultdict(list)
-        for record in reversed(self.trace.records):
-            if record.kind != STATE:
-                self._lanes[record.lane].append(record)
 
     def source_of(self, trial: PlannedTrial) -> AnswerSource:
         """Return what answers the calls of the trial."""
@@ -97,13 +91,11 @@ class WalkedPlayback(Playback):
         ReplayDrifted
             The walk is over, or this is not the recorded call.
         """
-        left = self._lanes[lane]
-        record = left[-1] if left else None
+        record = self._source.due(lane)
         if self._is_over or (record is not None and self._is_beyond(record)):
             raise ReplayDrifted("the replay was stopped here")
         seen = self._source.answer(lane, kind, name, arguments)
         if record is not None:
-            left.pop()
             self._take(record)
         return seen
 

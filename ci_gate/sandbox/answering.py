@@ -18,7 +18,7 @@ from ci_gate.sandbox.cassette import Asked, Cassette, Drift, Library
 from ci_gate.sandbox.chaos import ChaosInjector
 from ci_gate.sandbox.faults import DELAY_S, ERROR_KINDS
 from ci_gate.sandbox.ignoring import Ignored
-from ci_gate.sandbox.recording import STATE, input_digest
+from ci_gate.sandbox.recording import STATE, Labels, asked_without_secrets, input_digest
 from ci_gate.sandbox.values import plain_of
 
 __all__ = ["Reconciliation", "SandboxedSource", "StrictSource"]
@@ -86,6 +86,10 @@ class StrictSource:
             cost_usd=record.cost_usd,
         )
 
+    def due(self, lane: str) -> TraceRecord | None:
+        """Return the recorded call that comes next in a lane; None where there is none."""
+        return self._cassette.due(self._redactor.name(lane))
+
     def reconciled(self) -> Reconciliation:
         """Say how the replay followed its recording, after it has ended."""
         drift = self._cassette.drift
@@ -139,6 +143,5 @@ class SandboxedSource:
 def _asked(
     lane: str, kind: str, name: str, arguments: Any, redactor: Redactor, ignored: Ignored
 ) -> Asked:
-    redacted = redactor.value(arguments)
-    digest = input_digest(redacted, ignored)
-    return Asked(lane, kind, redactor.name(name), digest, redacted)
+    shown, labels = asked_without_secrets(redactor, arguments, Labels(lane, kind, name))
+    return Asked(*labels, input_digest(shown, ignored), shown)

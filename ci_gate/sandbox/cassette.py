@@ -135,6 +135,11 @@ class Cassette:
             raise self._drifted(_drift(lane[0], asked, part))
         return lane.popleft()
 
+    def due(self, lane: str) -> TraceRecord | None:
+        """Return the record that is next in a lane; None where there is none."""
+        left = self._lanes.get(lane)
+        return left[0] if left else None
+
     def _drifted(self, drift: Drift) -> DriftError:
         self.drift = drift
         return DriftError(drift)

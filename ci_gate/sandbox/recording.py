@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -21,7 +21,16 @@ from ci_gate.redaction import Redactor
 from ci_gate.sandbox.ignoring import Ignored
 from ci_gate.sandbox.states import ContentSink, capture
 
-__all__ = ["STATE", "Call", "Recorder", "TraceSink", "determinism_of", "input_digest"]
+__all__ = [
+    "STATE",
+    "Call",
+    "Labels",
+    "Recorder",
+    "TraceSink",
+    "asked_without_secrets",
+    "determinism_of",
+    "input_digest",
+]
 
 _CLASSES: Final = {
     "kv": Determinism.DETERMINISTIC,
@@ -88,9 +97,37 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: float | None = None
 
 
+class Labels(NamedTuple):
+    """What a call is known by beside its arguments."""
+
+    lane: str
+    kind: str
+    name: str
+
+
 def determinism_of(kind: str) -> Determinism:
     """Return where the answers of a kind of call come from."""
     return _CLASSES.get(kind, Determinism.IO_BOUND)
+
+
+def asked_without_secrets(redactor: Redactor, arguments: Any, labels: Labels) -> tuple[Any, Labels]:
+    """Return what was asked without secrets, in a recording and in its replay alike.
+
+    Parameters
+    ----------
+    redactor : Redactor
+    arguments : Any
+        JSON.
+    labels : Labels
+        An agent chooses them too, and can make them of anything.
+
+    Notes
+    -----
+    Arguments come first and the answer does not come in: a replay knows no more when it is asked.
+    """
+    shown = redactor.value(arguments)
+    lane, kind, name = labels
+    return shown, Labels(redactor.name(lane), redactor.name(kind), redactor.name(name))
 
 
 def input_digest(arguments: Any, ignored: Ignored) -> str:
@@ -176,15 +213,17 @@ class Recorder:
 
     def _give_up(self, why: str) -> None:
         self._has_given_up = True
-        self._complain(why)
+        self._complain(self.redactor.reason(why))
 
     def _record(self, call: Call, order: int) -> TraceRecord:
-        arguments = self.redactor.value(call.arguments)
+        arguments, (lane, kind, name) = asked_without_secrets(
+            self.redactor, call.arguments, Labels(call.lane, call.kind, call.name)
+        )
         return TraceRecord(
             order=order,
-            lane=call.lane,
-            kind=call.kind,
-            name=self.redactor.name(call.name),
+            lane=lane,
+            kind=kind,
+            name=name,
             input_digest=input_digest(arguments, self._ignored),
             input=arguments,
             output=self.redactor.value(call.output),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import sys
+import zlib
 from urllib.parse import quote
 
 import pytest
@@ -16,6 +17,7 @@ LEARNED = "quagga-0815-learned"
 COOKIE = "okapi-2342-session"
 SHAPED = "sk-proj-abcdefghijklmnop0123"
 CUSTOMER = "CUST-998877"
+TRACED = ("raises", "says", "writes", "breaks", "errored")
 CONFIG = """\
 [[suite]]
 name = "desk"
@@ -29,6 +31,9 @@ python = "desk:run"
 
 [gate]
 metrics = ["pass^1"]
+
+[baseline]
+keep_traces = true
 
 [trace]
 redact = ["CUST-[0-9]+"]
@@ -49,6 +54,11 @@ id = "writes"
 instruction = "Write."
 fixture = "world"
 graders = [{type = "file", path = "work/out.txt", contains = "never"}]
+
+[[task]]
+id = "breaks"
+instruction = "Break a rule."
+graders = [{type = "answer", equals = "fine"}]
 
 [[task]]
 id = "errored"
@@ -82,18 +92,24 @@ def run(task, env):
 
     got = env.tools.call("fetch", url=f"https://bob:{KEY[:9]}@example.org/?key={quote(KEY)}")
     env.kv.set("note", got["request"])
+    token = got["request"]["headers"]["Authorization"].split()[-1]
+    with env.lane(f"lane {KEY} {token}"), env.scope([f"kind {KEY}:*", "kv"]):
+        env.call(f"kind {KEY}", f"name {KEY}", lambda **given: given, **{KEY: [KEY]})
+        env.kv.set(f"key {KEY}", KEY)
     asked = f"for CUST-998877 {KEY}"
     env.call("llm", f"model {KEY}", lambda prompt: {"text": prompt}, prompt=asked)
     if GOOD:
         return "fine"
     print("printed", KEY, "sk-proj-abcdefghijklmnop0123")
     print("error", KEY, file=sys.stderr)
-    token = got["request"]["headers"]["Authorization"].split()[-1]
     slip = f"{KEY} {token} sk-proj-abcdefghijklmnop0123 CUST-998877"
     if task.id == "raises":
         raise RuntimeError("x" * 470 + KEY + " " + slip)
     if task.id == "writes":
         env.files.write("out.txt", slip)
+    if task.id == "breaks":
+        with env.lane(f"lane {KEY}"), env.scope([f"llm:{KEY}", f"tool:{token}"]):
+            env.call(f"kind {KEY}", f"name {KEY}", lambda: None)
     if task.id == "errored":
         return {"status": "errored", "reason": f"down for {slip}"}
     return {"answer": slip, "measures": {f"m {KEY}": 1.0}, "turns": 1}
@@ -122,6 +138,11 @@ def _leaks(text):
     return [*found, *(form for form in FORMS if json.dumps(form)[1:-1] in text)]
 
 
+def _unpacked(path):
+    content = path.read_bytes()
+    return zlib.decompress(content) if ".contents" in path.parts else content
+
+
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
     """Everything that was written and printed: file or command, and its text."""
@@ -141,20 +162,27 @@ def seen(tmp_path_factory):
         return ended
 
     gate("run")
+    gate("baseline", "update", ".ci-gate/desk.run.jsonl")
     (place.path / ".ci-gate" / "desk.run.jsonl").rename(place.path / "before.run.jsonl")
     place.replace("desk.py", "GOOD = True", "GOOD = False")
     place.replace("ci-gate.toml", "[gate]", "[run]\nretries = 0\n\n[gate]")
     gate("run", "--fresh")
     gate("replay", "says")
+    gate("replay", "breaks", "--until", "3")
+    place.replace("desk.py", 'f"name {KEY}", lambda **', 'f"other {KEY}", lambda **')
+    gate("trace", "check")
+    gate("replay", "raises")
+    place.replace("desk.py", 'f"other {KEY}", lambda **', 'f"name {KEY}", lambda **')
     gate("replay", "raises", "--live")
-    for task in ("raises", "says", "writes", "errored"):
+    for task in TRACED:
         gate("trace", "show", f".ci-gate/traces/{task}/0.jsonl")
         gate("trace", "show", "--call", "1", f".ci-gate/traces/{task}/0.jsonl")
     outputs = ["--json", "v.json", "--markdown", "r.md", "--junit", "j.xml"]
     gate("compare", "before.run.jsonl", ".ci-gate/desk.run.jsonl", *outputs)
     for path in sorted(place.path.rglob("*")):
         if path.is_file() and path.suffix not in (".py", ".toml", ".pyc"):
-            said[str(path.relative_to(place.path))] = path.read_bytes().decode("utf-8", "replace")
+            content = _unpacked(path).decode("utf-8", "replace")
+            said[str(path.relative_to(place.path))] = content
     return said
 
 
@@ -167,9 +195,25 @@ def test_what_was_searched_is_what_there_is(seen):
     """The search is worth something only where every kind of artifact was made."""
     for name in ("v.json", "r.md", "j.xml", ".ci-gate/desk.run.jsonl", "replay says"):
         assert "REDACTED" in seen[name], name
-    for task in ("raises", "says", "writes", "errored"):
+    for task in TRACED:
         assert "[REDACTED:secret]" in seen[f".ci-gate/traces/{task}/0.jsonl"]
         assert f".ci-gate/traces/{task}/0.meta.json" in seen
+
+
+def test_lanes_kinds_and_rules_have_marks_in_them(seen):
+    """A replay finds the calls under the same marks, and a drift names them by these."""
+    trace = seen[".ci-gate/traces/breaks/0.jsonl"]
+    mark = "[REDACTED:secret]"
+
+    assert f'"lane":"main/lane {mark} {mark}"' in trace
+    assert f'"kind":"kind {mark}","name":"name {mark}"' in trace
+    assert f"capability: kind {mark} name {mark}" in seen[".ci-gate/desk.run.jsonl"]
+    assert "recorded calls, consistent" in seen["replay says"]
+    assert "recorded calls, consistent" in seen["replay breaks --until 3"]
+    for drifted in ("replay raises", "trace check"):
+        assert f"of lane main/lane {mark} " in seen[drifted]
+        assert f"recorded kind {mark} name {mark}, came kind {mark} other {mark}" in seen[drifted]
+    assert any("desk.traces" in name for name in seen)
 
 
 def test_what_is_no_secret_stays(seen):

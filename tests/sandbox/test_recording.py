@@ -1,5 +1,7 @@
 """What of a call is written into its trial's trace."""
 
+from typing import Any, get_type_hints
+
 import pytest
 
 from ci_gate.codec import digest_of
@@ -9,6 +11,8 @@ from ci_gate.model.trace_chain import digest_of_line
 from ci_gate.redaction import Redactor
 from ci_gate.sandbox.ignoring import Ignored
 from ci_gate.sandbox.recording import Call, Recorder
+
+_RECORDED = {"arguments": "input"}
 
 
 class _Kept:
@@ -81,6 +85,27 @@ def test_secrets_are_taken_out_before_anything_is_digested():
         digests.append((kept.records[0].input_digest, kept.records[0].digest))
 
     assert digests[0] == digests[1]
+
+
+def test_no_text_of_a_call_keeps_a_secret():
+    """Whatever field it has: an agent chooses lane, kind and name as well."""
+    texts = [name for name, kind in get_type_hints(Call).items() if kind in (str, Any)]
+    for field in texts:
+        kept = _Kept()
+        given = {"kind": "tool", "name": "t", "arguments": None, "output": None, "fault": "x"}
+        said = {**given, field: "at planted-secret-1 now"}
+        _recorder(kept, secrets=["planted-secret-1"]).record(Call(**said))
+        assert getattr(kept.records[0], _RECORDED.get(field, field)) == "at [REDACTED:secret] now"
+    assert {"kind", "name", "lane", "arguments", "output", "unfaulted"} == set(texts)
+
+
+def test_why_a_trial_has_no_trace_is_said_without_secrets():
+    """The words come from the call that could not be recorded."""
+    troubles = []
+    recorder = _recorder(_Kept(), secrets=["planted-secret-1"], complain=troubles.append)
+    recorder._give_up("a value of type planted-secret-1")
+
+    assert troubles == ["a value of type [REDACTED:secret]"]
 
 
 def test_what_does_not_count_is_left_out_of_the_digest_but_shown():
