@@ -114,6 +114,8 @@ def _status(arguments: list[str]) -> int:
         return _INTERRUPTED
     except BrokenPipeError:
         return _silence_closed_pipe()
+    except OSError as error:
+        return _explain_disk(error)
     except Exception as error:  # noqa: BLE001 - the last resort promised by exit status 4
         return _internal(error)
     return int(result or 0)
@@ -133,6 +135,15 @@ def _explain(error: GateError) -> int:
     if hidden > 0:
         click.echo(f"ci-gate: and {hidden:,} more", err=True)
     return error.exit_code
+
+
+def _explain_disk(error: OSError) -> int:
+    """Say of a full disk that it is one, wherever it was met: in a temporary folder, say."""
+    from ci_gate.machine import is_of_the_machine, no_room
+
+    if not is_of_the_machine(error):
+        return _internal(error)
+    return _explain(no_room(error, error.filename or "a temporary file or standard output"))
 
 
 def _silence_closed_pipe() -> int:

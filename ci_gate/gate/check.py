@@ -108,6 +108,7 @@ def _check_suite(
 
         candidate = measuring.nothing_run(prepared)
         return judge(project, suite, bar, candidate, unchanged_agent=True)
+    measuring.require_ready(project, prepared, options)
     preload_judging()
     prelude = prelude_of(project, prepared.suite, kept, request.announce)
     measured: Measured = measuring.measure(project, prepared, options, watch)

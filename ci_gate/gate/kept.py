@@ -7,7 +7,6 @@ here.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -135,13 +134,12 @@ def kept_of(kept: Kept, tasks: Sequence[Task]) -> list[KeptTrace]:
     """
     by_folder = {name.partition("/")[0]: name for name in kept.files}
     found = []
-    with tempfile.TemporaryDirectory() as scratch:
-        for task in tasks:
-            folder = folder_of(task.id)
-            if folder in kept.too_large:
-                found.append(_lost(kept, task, folder, "it is larger than what is read"))
-            elif folder in by_folder:
-                found.append(_read(kept, task, by_folder[folder], Path(scratch)))
+    for task in tasks:
+        folder = folder_of(task.id)
+        if folder in kept.too_large:
+            found.append(_lost(kept, task, folder, "it is larger than what is read"))
+        elif folder in by_folder:
+            found.append(_read(kept, task, by_folder[folder]))
     return found
 
 
@@ -149,12 +147,9 @@ def _lost(kept: Kept, task: Task, name: str, problem: str) -> KeptTrace:
     return KeptTrace(task=task, place=f"{kept.shown}/{name}", trace=None, problem=problem)
 
 
-def _read(kept: Kept, task: Task, name: str, scratch: Path) -> KeptTrace:
-    # The reader of traces reads files; the name in its messages is the one that people know.
-    path = scratch / "trace.jsonl"
-    path.write_bytes(kept.files[name])
+def _read(kept: Kept, task: Task, name: str) -> KeptTrace:
     try:
-        trace = read_trace(path)
+        trace = read_trace(Path(name), content=kept.files[name])
     except FileFormatError as error:
         what = error.problems[0].what
         return _lost(kept, task, name, f"it is no whole trace: {printable(what)}")

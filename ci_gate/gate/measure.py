@@ -47,10 +47,10 @@ from ci_gate.model.trial import Status, TrialRecord
 from ci_gate.model.verdict import ExitCode
 from ci_gate.ports import RoundWatcher
 from ci_gate.prng import format_seed
-from ci_gate.store.files import write_whole
-from ci_gate.store.journal import Journal, TrialKey
+from ci_gate.store.folders import write_beside
+from ci_gate.store.journal import Journal, TrialKey, require_openable
 from ci_gate.store.runs import RunFile, load_run
-from ci_gate.store.traces import clear_traces
+from ci_gate.store.traces import clear_traces, refuse_obstacles
 
 __all__ = [
     "Measured",
@@ -62,6 +62,7 @@ __all__ = [
     "measure",
     "nothing_run",
     "prepare",
+    "require_ready",
 ]
 
 Watch = Callable[[str], AbstractContextManager[RoundWatcher]]
@@ -285,9 +286,10 @@ def measure(project: Project, prepared: Prepared, options: RunOptions, watch: Wa
     RunInterrupted
         The user stopped it.
     """
+    require_ready(project, prepared, options)
     _shield_output(project)
     with ExitStack() as stack:
-        traces = traces_folder(prepared.path.parent, prepared.suite.name, project.config)
+        traces = _traces_folder(project, prepared)
         recording = _Recording(prepared, options, stack, watch, traces)
         if options.resume and prepared.path.exists():
             recording.open()
@@ -313,18 +315,35 @@ def measure(project: Project, prepared: Prepared, options: RunOptions, watch: Wa
     )
 
 
+def require_ready(project: Project, prepared: Prepared, options: RunOptions) -> None:
+    """Refuse now what would stop the run before its first trial; nothing is changed.
+
+    Raises
+    ------
+    JournalError
+        There is an unfinished run of which nobody said what becomes of it, or another one.
+    UsageError
+        What the repository has where results belong is not to be written through or replaced.
+    """
+    refuse_obstacles(_traces_folder(project, prepared))
+    require_openable(prepared.path, prepared.header, resume=options.resume, fresh=options.fresh)
+
+
+def _traces_folder(project: Project, prepared: Prepared) -> Path:
+    return traces_folder(prepared.path.parent, prepared.suite.name, project.config)
+
+
 def _shield_output(project: Project) -> None:
     """Keep a folder of results that is made here out of git, whatever the repository ignores."""
     if not project.output.exists():
-        project.output.mkdir(parents=True)
-        write_whole(project.output / ".gitignore", _IGNORE_ALL)
+        write_beside(project.output / ".gitignore", _IGNORE_ALL)
 
 
 def _traces_of(project: Project, prepared: Prepared) -> Recording | None:
     if project.config.run.mode != "record":
         return None
     return Recording(
-        traces=traces_folder(prepared.path.parent, prepared.suite.name, project.config),
+        traces=_traces_folder(project, prepared),
         header=prepared.header,
         config=project.config,
         environment=os.environ,

@@ -116,5 +116,4 @@ def prospects_json(prospects: Sequence[Prospect]) -> bytes:
 
 def write_prospects(target: Path, prospects: Sequence[Prospect]) -> None:
     """Write the JSON into a file."""
-    target.parent.mkdir(parents=True, exist_ok=True)
     write_whole(target, prospects_json(prospects))

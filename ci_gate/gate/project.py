@@ -19,6 +19,7 @@ from ci_gate.errors import ConfigError, UsageError, printable
 from ci_gate.gate import gitbase
 from ci_gate.gate.fetching import Fetch, fetch_of
 from ci_gate.gate.gitbase import Base, Repository
+from ci_gate.store.folders import refuse_links
 
 __all__ = [
     "CONFIG_NAME",
@@ -191,7 +192,7 @@ def open_project(
         starts_as_base=before is None or configuration.same_agent(head, before),
         is_behind=base.kind == "pull-request" and gitbase.is_behind(repository, base),
         labelled=labelled,
-        output=output or _own_output(root),
+        output=_output_of(root, output),
         fetch=fetch_of(environment),
     )
 
@@ -230,16 +231,20 @@ def _is_plain_file(top: Path, name: str) -> bool:
     return places[-1].is_file() and not any(place.is_symlink() for place in places)
 
 
-def _own_output(root: Path) -> Path:
-    """Return the default folder of results; a link there could send them anywhere."""
-    folder = root / _OUTPUT
-    if folder.is_symlink():
-        raise UsageError(
-            "is a link, and results are not written through one",
-            where=printable(folder),
-            hint="Remove it, or name a folder by --output.",
-        )
-    return folder
+def _output_of(root: Path, named: Path | None) -> Path:
+    """Return the folder of results, whose path has no link.
+
+    Outside of the project a link is the user's own; inside, a change could have brought it along
+    to send results anywhere.
+    """
+    folder = root / _OUTPUT if named is None else named
+    whole = folder.absolute()
+    links = [place for place in (*whole.parents, whole) if place.is_symlink()]
+    for link in links:
+        place = link.parent.resolve() / link.name
+        if place.is_relative_to(root):
+            refuse_links(place)
+    return whole.resolve() if links else folder
 
 
 def _is_set(environment: Mapping[str, str], name: str) -> bool:

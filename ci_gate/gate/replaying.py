@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from ci_gate.sandbox.ignoring import Ignored
 from ci_gate.sandbox.states import StateError
 from ci_gate.sandbox.world import AnswerSource, World
 from ci_gate.store.contents import Contents
+from ci_gate.store.folders import refuse_links
 from ci_gate.store.paths import trace_file
 from ci_gate.store.traces import read_trace
 
@@ -54,13 +56,14 @@ def find_recording(
     Raises
     ------
     UsageError
-        An artifact was named, and the recording is not in it.
+        An artifact was named, and the recording is not in it; or a link leads to the recording.
     """
-    places = [results] if artifact is None else [artifact, artifact / results.name]
+    places = [results] if artifact is None else _within(artifact, results.name)
     for place in places:
         traces = traces_folder(place, suite, config)
         path = trace_file(traces, trial.task.id, trial.trial, trial.repeat)
-        if path.is_file():
+        if os.path.lexists(path):
+            refuse_links(path)
             return Found(path=path, traces=traces)
     if artifact is None:
         return None
@@ -69,6 +72,12 @@ def find_recording(
         where=printable(artifact),
         hint="Name the folder that holds `traces`, as `check` wrote it.",
     )
+
+
+def _within(artifact: Path, name: str) -> list[Path]:
+    # The user may name it through a link; what is in it comes from elsewhere.
+    real = artifact.resolve()
+    return [real, real / name]
 
 
 class Playback:
@@ -132,6 +141,9 @@ class Playback:
                 world.replace(_as_mapping(state), self._contents)
         except StateError as error:
             raise TrialErrored(f"replay: {error}") from error
+        except OSError as error:
+            why = f"the recorded state cannot be written: {error.strerror}"
+            raise TrialErrored(f"replay: {why}") from error
 
 
 def strict_source(trace: Trace, config: Config, environment: Mapping[str, str]) -> StrictSource:

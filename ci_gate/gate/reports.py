@@ -9,8 +9,10 @@ from pathlib import Path
 import msgspec
 
 from ci_gate.errors import FileFormatError, UsageError, printable
+from ci_gate.machine import failed_write
 from ci_gate.model.verdict import Decision, ExitCode, Verdict
-from ci_gate.store.files import failed_write, read_whole, write_whole
+from ci_gate.store.files import read_whole, write_whole
+from ci_gate.store.folders import write_beside
 
 __all__ = [
     "Targets",
@@ -67,8 +69,8 @@ def write_beside_run(output: Path, verdict: Verdict) -> tuple[Path, Path]:
 
     json_path = verdict_file(output, verdict.suite_name)
     report_path = output / f"{verdict.suite_name}.report.md"
-    write_whole(json_path, verdict.to_json().encode())
-    write_whole(report_path, markdown(view([verdict])).encode())
+    write_beside(json_path, verdict.to_json().encode())
+    write_beside(report_path, markdown(view([verdict])).encode())
     return json_path, report_path
 
 
@@ -125,7 +127,6 @@ def _write(target: Path, content: bytes) -> None:
     if str(target) == "-":
         _print(content)
         return
-    target.parent.mkdir(parents=True, exist_ok=True)
     write_whole(target, content)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ci_gate.errors import UsageError, printable
+from ci_gate.machine import failed_write
 
 __all__ = ["Scaffold", "scaffold"]
 
@@ -73,7 +74,11 @@ def _write_new(path: Path, source: str) -> bool:
     except FileExistsError:
         return False
     except OSError as error:
-        raise UsageError(f"cannot write {printable(path)}: {error.strerror}") from error
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
+        raise failed_write(error, path) from error
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+    except OSError as error:
+        path.unlink(missing_ok=True)  # the half of it
+        raise failed_write(error, path) from error
     return True

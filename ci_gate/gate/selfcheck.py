@@ -195,5 +195,4 @@ def json_of(found: Sequence[SelfCheck]) -> bytes:
 
 def write_json(found: Sequence[SelfCheck], path: Path) -> None:
     """Write the JSON to a file, making its folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, json_of(found))

@@ -19,6 +19,7 @@ from ci_gate.gate.project import Project, Word, open_project, refuse_privileged_
 from ci_gate.model.run import Baseline
 from ci_gate.store.baselines import dump_baseline, load_baseline, to_side
 from ci_gate.store.files import write_whole
+from ci_gate.store.folders import make_real_folder
 from ci_gate.store.loading import load
 from ci_gate.store.pooling import admit, moves_bar, pool
 from ci_gate.store.runs import RunFile
@@ -178,7 +179,7 @@ def _kept(
     if problems and not request.forced:
         raise _refused(problems)
     written = moves_bar(before, after)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_real_folder(path.parent)
     keeping = _written(project, suite, after, given, path if written else None)
     return Updated(
         suite=suite.name,

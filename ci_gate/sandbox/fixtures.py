@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ci_gate.errors import SuiteError, printable
+from ci_gate.machine import is_of_the_machine, no_room
 from ci_gate.sandbox.copying import copy_file, copy_folder
 
 __all__ = ["DATABASE", "WORK", "Template", "make_template"]
@@ -65,9 +66,14 @@ def make_template(fixture: Path, folder: Path, *, source: str) -> Template:
     """
     try:
         return _kind_of(fixture)(fixture, folder)
+    except (OSError, sqlite3.Error) as error:
+        if is_of_the_machine(error):
+            raise no_room(error, folder) from error
+        what = f"the fixture {printable(fixture)} cannot be used: {printable(error)}"
+        raise SuiteError(what, where=source, hint="Correct the task's fixture") from error
     except _ScriptError as error:
         raise SuiteError(str(error), where=source, hint="Correct the script") from error
-    except (OSError, UnicodeError, RecursionError, sqlite3.Error) as error:
+    except (UnicodeError, RecursionError) as error:
         what = f"the fixture {printable(fixture)} cannot be used: {printable(error)}"
         raise SuiteError(what, where=source, hint="Correct the task's fixture") from error
 
@@ -176,6 +182,8 @@ def _execute_each(connection: sqlite3.Connection, text: str, name: str) -> None:
         try:
             connection.execute(statement)
         except (sqlite3.Error, sqlite3.Warning) as error:
+            if is_of_the_machine(error):
+                raise
             message = f"{printable(name)}:{line}: {printable(error)}"
             raise _ScriptError(f"the fixture's script fails at {message}") from error
     if connection.in_transaction:

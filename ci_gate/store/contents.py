@@ -6,7 +6,6 @@ This module decides names and form. It must not know which states the contents b
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import secrets
 import zlib
@@ -15,7 +14,8 @@ from typing import Final
 
 from ci_gate.codec import digest_bytes
 from ci_gate.errors import FileFormatError, printable
-from ci_gate.store.files import failed_write, read_whole, write_whole
+from ci_gate.store.files import put_whole, read_whole, write_whole
+from ci_gate.store.folders import make_real_folder
 
 __all__ = ["FOLDER", "Contents"]
 
@@ -50,23 +50,24 @@ class Contents:
         """
         digest = digest_bytes(content)
         if digest not in self._known:
-            self._write(self._path(digest), content)
+            self._write(digest, content)
             self._known.add(digest)
         return digest
 
-    def _write(self, path: Path, content: bytes) -> None:
-        if path.is_file() and not path.is_symlink():
-            return
-        temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    def _write(self, digest: str, content: bytes) -> None:
+        path = self._path(digest)
+        make_real_folder(path.parent)
+        if path.is_symlink() or not self._is_whole(digest):
+            partial = path.with_name(f".{secrets.token_hex(8)}.tmp")
+            put_whole(path, zlib.compress(content, _LEVEL), partial=partial)
+
+    def _is_whole(self, digest: str) -> bool:
+        """Return whether a content is there already, and not only a file of its name."""
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-            with os.fdopen(os.open(temporary, flags, 0o666), "wb") as stream:
-                stream.write(zlib.compress(content, _LEVEL))
-            temporary.replace(path)
-        except OSError as error:
-            temporary.unlink(missing_ok=True)
-            raise failed_write(error, path) from error
+            self.get(digest)
+        except FileFormatError:
+            return False
+        return True
 
     def get(self, digest: str) -> bytes:
         """Return the content of a digest.
@@ -114,6 +115,7 @@ class Contents:
         if digest in self._known:
             return
         other.get(digest)
+        make_real_folder(self._path(digest).parent)
         write_whole(self._path(digest), read_whole(other._path(digest)))
         self._known.add(digest)
 

@@ -6,20 +6,24 @@ This module decides how bytes reach and leave the disk. It must not know what th
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import secrets
 import stat
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from ci_gate.errors import FileFormatError, GateError, InternalError, UsageError, printable
+from ci_gate.errors import FileFormatError, UsageError, printable
+from ci_gate.machine import failed_write, reason_of
 
-__all__ = ["failed_write", "open_regular", "read_whole", "sync_folder", "write_whole"]
+__all__ = [
+    "open_regular",
+    "put_whole",
+    "read_whole",
+    "sync_folder",
+    "write_whole",
+]
 
 MAX_WHOLE_BYTES: Final = 256 * 2**20
-# A full disk or broken medium is nobody's usage mistake.
-_MACHINE_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 # Opening a pipe would wait for its writer, so that is refused before it can happen.
 _OPEN_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _CREATE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -39,7 +43,7 @@ def open_regular(path: Path) -> BinaryIO:
     except FileNotFoundError as error:
         raise FileFormatError("there is no such file", where=where) from error
     except (OSError, ValueError) as error:
-        raise FileFormatError(f"cannot be read: {_reason(error)}", where=where) from error
+        raise FileFormatError(f"cannot be read: {reason_of(error)}", where=where) from error
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return os.fdopen(descriptor, "rb", buffering=2**18)
     os.close(descriptor)
@@ -93,13 +97,41 @@ def write_whole(path: Path, content: bytes) -> None:
             temporary.unlink()
 
 
+def put_whole(path: Path, content: bytes, *, partial: Path) -> None:
+    """Replace a file as ``write_whole`` does, without waiting until that is durable.
+
+    Parameters
+    ----------
+    path : Path
+        In a folder that exists; a link of this name is replaced and not followed.
+    content : bytes
+    partial : Path
+        The name that the file has until it is whole; what is left there is removed.
+
+    Raises
+    ------
+    UsageError, InternalError
+        As ``write_whole``; nothing is left under either name but what was there.
+    """
+    try:
+        partial.unlink(missing_ok=True)
+        with os.fdopen(os.open(partial, _CREATE_FLAGS, 0o666), "wb") as stream:
+            stream.write(content)
+        partial.replace(path)
+    except OSError as error:
+        raise failed_write(error, path) from error
+    finally:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+
+
 def _mode_to_keep(path: Path) -> int | None:
     try:
         found = path.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
-        raise UsageError(f"cannot be written: {_reason(error)}", where=printable(path)) from error
+        raise UsageError(f"cannot be written: {reason_of(error)}", where=printable(path)) from error
     if stat.S_ISREG(found.st_mode):
         return stat.S_IMODE(found.st_mode)
     raise UsageError(
@@ -128,17 +160,3 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def failed_write(error: OSError, path: Path) -> GateError:
-    """Return the error that says why a file could not be written."""
-    what, where = f"cannot be written: {_reason(error)}", printable(path)
-    if error.errno in _MACHINE_ERRNOS:
-        hint = "What was there before is unchanged. Make room or choose another folder."
-        return InternalError(what, where=where, hint=hint)
-    return UsageError(what, where=where)
-
-
-def _reason(error: OSError | ValueError) -> str:
-    text = error.strerror if isinstance(error, OSError) else str(error)
-    return printable(text or error)

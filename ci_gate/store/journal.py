@@ -32,13 +32,15 @@ import msgspec
 
 from ci_gate.codec import encode
 from ci_gate.errors import FileFormatError, InternalError, JournalError, PlatformError, printable
+from ci_gate.machine import failed_write
 from ci_gate.model.run import RunFooter, RunHeader, Stop, StopReason
 from ci_gate.model.trial import TrialRecord
-from ci_gate.store.files import failed_write, sync_folder
+from ci_gate.store.files import sync_folder
+from ci_gate.store.folders import make_real_folder, refuse_links
 from ci_gate.store.runs import RunFile, verified
 from ci_gate.store.scan import MAX_LINE_BYTES, Scan, scan
 
-__all__ = ["Journal", "TrialKey"]
+__all__ = ["Journal", "TrialKey", "require_openable"]
 
 TrialKey = tuple[str, int, int]
 
@@ -123,7 +125,7 @@ class Journal:
         PlatformError
             The system has no file locks (Windows).
         """
-        _make_folder(path.parent)
+        make_real_folder(path.parent)
         descriptor = _locked(path)
         try:
             return cls._on(path, descriptor, header, resume=resume, fresh=fresh)
@@ -141,12 +143,10 @@ class Journal:
             return cls._begun(path, descriptor, header)
         if fresh:
             return cls._replaced(path, descriptor, header)
-        found = _scanned(path, descriptor, resume=resume)
-        if resume and (_is_unfinished(found) or not _differences(found.header, header)):
-            return cls._resumed(path, descriptor, header, found)
-        if _is_unfinished(found):
-            raise JournalError("holds an unfinished run", where=printable(path), hint=_CHOICE)
-        return cls._replaced(path, descriptor, header)
+        found = _continued(path, descriptor, header, resume=resume)
+        if found is None:
+            return cls._replaced(path, descriptor, header)
+        return cls._resumed(path, descriptor, header, found)
 
     @classmethod
     def _begun(cls, path: Path, descriptor: int, header: RunHeader) -> Self:
@@ -177,7 +177,6 @@ class Journal:
 
     @classmethod
     def _resumed(cls, path: Path, descriptor: int, header: RunHeader, found: Scan) -> Self:
-        _check_same_run(found.header, header, path)
         journal = cls(path, descriptor, found.header)
         journal.records = {record.key: record for record in found.by_line()}
         journal.spent_usd = found.spent_usd
@@ -370,13 +369,6 @@ class Journal:
             self._broken = True
 
 
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise failed_write(error, folder) from error
-
-
 def _locked(path: Path) -> int:
     """Return a locked descriptor of the file that has this name now, made where there is none."""
     while True:
@@ -461,6 +453,39 @@ def _scanned(path: Path, descriptor: int, *, resume: bool) -> Scan:
         what = f"is damaged and cannot be {'continued' if resume else 'replaced unasked'}"
         hint = f"{error.problems[0]}. Use --fresh to discard it."
         raise JournalError(what, where=printable(path), hint=hint) from error
+
+
+def _continued(path: Path, descriptor: int, header: RunHeader, *, resume: bool) -> Scan | None:
+    """Return what is gone on with; None where the file is finished and is to be replaced."""
+    found = _scanned(path, descriptor, resume=resume)
+    if resume and (_is_unfinished(found) or not _differences(found.header, header)):
+        _check_same_run(found.header, header, path)
+        return found
+    if _is_unfinished(found):
+        raise JournalError("holds an unfinished run", where=printable(path), hint=_CHOICE)
+    return None
+
+
+def require_openable(
+    path: Path, header: RunHeader, *, resume: bool = False, fresh: bool = False
+) -> None:
+    """Refuse now what ``Journal.open`` would refuse later; nothing is made or changed.
+
+    Raises
+    ------
+    JournalError, UsageError
+        As ``Journal.open``, of a file that is there.
+    """
+    refuse_links(path.parent)
+    if not os.path.lexists(path):
+        return
+    descriptor = _opened(path)
+    try:
+        _lock(descriptor, path)
+        if not fresh and not _has_no_line(descriptor):
+            _continued(path, descriptor, header, resume=resume)
+    finally:
+        os.close(descriptor)
 
 
 def _is_unfinished(found: Scan) -> bool:

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from ci_gate.errors import UsageError, printable
+from ci_gate.machine import failed_write
 from ci_gate.model.trace import Trace
 from ci_gate.store.contents import Contents
-from ci_gate.store.files import failed_write, read_whole, write_whole
+from ci_gate.store.files import read_whole, write_whole
 from ci_gate.store.paths import folder_of, trace_file
 
 __all__ = [

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -25,14 +26,24 @@ import msgspec
 
 from ci_gate.codec import DIGEST_PREFIX, encode
 from ci_gate.errors import FileFormatError, Problem, UsageError, printable
+from ci_gate.machine import failed_write
 from ci_gate.model.trace import Trace, TraceFooter, TraceHeader, TraceRecord
 from ci_gate.model.trace_chain import ChainCheck, digest_of_header
 from ci_gate.model.trace_meta import MetaTally, TraceMeta
-from ci_gate.store.files import failed_write, open_regular, read_whole
+from ci_gate.store.contents import FOLDER as CONTENTS
+from ci_gate.store.files import open_regular, put_whole, read_whole
+from ci_gate.store.folders import make_real_folder, refuse_links
 from ci_gate.store.formats import TRACE, check_schema, decode_object, typed
 from ci_gate.store.paths import meta_file, trace_file
 
-__all__ = ["TraceReading", "TraceWriter", "clear_traces", "open_trace", "read_trace"]
+__all__ = [
+    "TraceReading",
+    "TraceWriter",
+    "clear_traces",
+    "open_trace",
+    "read_trace",
+    "refuse_obstacles",
+]
 
 MAX_LINE_BYTES: Final = 64 * 2**20
 _BUFFER_BYTES: Final = 2**16
@@ -71,13 +82,14 @@ class TraceWriter:
         self._tally = MetaTally()
         self._content = hashlib.sha256()
         self.calls = 0
+        self._is_finished = False
         self._partial = path.with_name(f".{path.name}.partial")
         self._stream = self._create()
         self._write(header)
 
     def _create(self) -> BinaryIO:
+        make_real_folder(self.path.parent)
         try:
-            _make_real_folder(self.path.parent)
             with contextlib.suppress(FileNotFoundError):  # left by a run that was killed
                 self._partial.unlink()
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -110,19 +122,23 @@ class TraceWriter:
         """
         content = DIGEST_PREFIX + self._content.hexdigest()
         self._write(TraceFooter(calls=self.calls, head=self.head, content=content))
+        meta = meta_file(self.path)
         try:
             self._stream.close()
-            _put(meta_file(self.path), _bytes_of(self._tally.meta(self._header, self.head)))
+            _put(meta, _bytes_of(self._tally.meta(self._header, self.head)))
             self._partial.replace(self.path)
         except OSError as error:
+            with contextlib.suppress(OSError):  # it would speak of a trace that is not there
+                meta.unlink()
             raise failed_write(error, self.path) from error
+        self._is_finished = True
         return self.head
 
     def discard(self) -> None:
-        """Leave nothing behind; safe to call after ``finish``."""
-        if self._stream.closed:
+        """Leave nothing behind; safe to call after ``finish``, also where that failed."""
+        if self._is_finished:
             return
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # what is left in its buffer has no room
             self._stream.close()
         with contextlib.suppress(OSError):
             self._partial.unlink()
@@ -141,34 +157,66 @@ def _bytes_of(meta: TraceMeta) -> bytes:
 
 
 def _put(path: Path, content: bytes) -> None:
-    """Replace a file; a link in its place, which an agent could have put, is not followed."""
-    partial = path.with_name(f".{path.name}.partial")
-    partial.unlink(missing_ok=True)
-    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as stream:
-        stream.write(content)
-    partial.replace(path)
+    put_whole(path, content, partial=path.with_name(f".{path.name}.partial"))
 
 
-def _make_real_folder(folder: Path) -> None:
-    """Make a task's folder; a link in its place, which an agent could have put, is refused."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if folder.is_symlink():
-        raise UsageError("is a link", where=printable(folder), hint="Remove it.")
+def refuse_obstacles(traces: Path) -> None:
+    """Refuse a folder of traces in which something else stands where traces and contents belong.
+
+    Parameters
+    ----------
+    traces : Path
+        Need not exist. A repository can bring it along with anything in it.
+
+    Raises
+    ------
+    UsageError
+        The folder, one above it or one in it is a link; or a folder has the name of a trace.
+    """
+    refuse_links(traces)
+    for folder in _entries(traces):
+        refuse_links(folder)
+        for path in _entries(folder):
+            if folder.name == CONTENTS:
+                refuse_links(path)
+            elif _is_own(path) and path.is_dir() and not path.is_symlink():
+                what = "is a folder, and a trace belongs there"
+                raise UsageError(what, where=printable(path), hint="Remove it.")
 
 
 def clear_traces(traces: Path) -> None:
     """Remove every trace below a folder, with what is beside it; nothing else.
 
     What an earlier run recorded is of another agent, perhaps, and says nothing of a new one.
+
+    Raises
+    ------
+    UsageError
+        As ``refuse_obstacles``; or a trace may not be removed.
     """
-    for folder in traces.iterdir() if traces.is_dir() and not traces.is_symlink() else ():
-        if folder.is_symlink() or not folder.is_dir():
-            continue
-        for path in list(folder.iterdir()):
-            if _OWN_NAME.fullmatch(path.name):
-                path.unlink(missing_ok=True)
+    refuse_obstacles(traces)
+    for folder in _entries(traces):
+        for path in filter(_is_own, _entries(folder)):
+            try:
+                path.unlink(missing_ok=True)  # of a link, the link
+            except OSError as error:
+                raise failed_write(error, path) from error
         with contextlib.suppress(OSError):  # something else is in it
             folder.rmdir()
+
+
+def _entries(folder: Path) -> list[Path]:
+    """Return what is in a folder, sorted; nothing where there is none."""
+    if not folder.is_dir():
+        return []
+    try:
+        return sorted(folder.iterdir())
+    except OSError as error:
+        raise failed_write(error, folder) from error
+
+
+def _is_own(path: Path) -> bool:
+    return _OWN_NAME.fullmatch(path.name) is not None
 
 
 def open_trace(traces: Path, header: TraceHeader) -> TraceWriter:
@@ -190,7 +238,7 @@ def open_trace(traces: Path, header: TraceHeader) -> TraceWriter:
     return TraceWriter(traces, path, header)
 
 
-def read_trace(path: Path, *, allow_open_end: bool = False) -> Trace:
+def read_trace(path: Path, *, allow_open_end: bool = False, content: bytes | None = None) -> Trace:
     """Return a trace whose chain is whole.
 
     Parameters
@@ -198,13 +246,15 @@ def read_trace(path: Path, *, allow_open_end: bool = False) -> Trace:
     path : Path
     allow_open_end : bool
         Accept a trace without a footer, of a trial that was cut short.
+    content : bytes or None
+        What is in it, where the path is only its name.
 
     Raises
     ------
     FileFormatError
         It is no trace, or it was changed: with every place that is wrong and its line.
     """
-    reading = TraceReading(path, allow_open_end=allow_open_end)
+    reading = TraceReading(path, allow_open_end=allow_open_end, content=content)
     records = tuple(reading.records())
     if reading.problems:
         raise FileFormatError.of(reading.problems)
@@ -219,6 +269,8 @@ class TraceReading:
     path : Path
     allow_open_end : bool
         A missing footer is no problem.
+    content : bytes or None
+        What is in it, where the path is only its name.
 
     Attributes
     ----------
@@ -236,7 +288,9 @@ class TraceReading:
         There is no such file, or its first line is not the header of a trace.
     """
 
-    def __init__(self, path: Path, *, allow_open_end: bool = False) -> None:
+    def __init__(
+        self, path: Path, *, allow_open_end: bool = False, content: bytes | None = None
+    ) -> None:
         self.footer: TraceFooter | None = None
         self.problems: list[Problem] = []
         self.tally = MetaTally()
@@ -244,7 +298,7 @@ class TraceReading:
         self._name = printable(path)
         self._content = ""  # digest of all lines before the last that was read
         self._allow_open_end = allow_open_end
-        self._lines = self._numbered(path)
+        self._lines = self._numbered(path, content)
         number, fields = next(self._lines, (0, {}))
         if not number:
             raise FileFormatError("the file is empty", where=self._name)
@@ -306,8 +360,8 @@ class TraceReading:
     def _at(self, number: int) -> str:
         return f"{self._name}:{number}"
 
-    def _numbered(self, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-        with open_regular(path) as stream:
+    def _numbered(self, path: Path, content: bytes | None) -> Iterator[tuple[int, dict[str, Any]]]:
+        with open_regular(path) if content is None else io.BytesIO(content) as stream:
             number, digest = 0, hashlib.sha256()
             while line := stream.readline(MAX_LINE_BYTES + 1):
                 number += 1

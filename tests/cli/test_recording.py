@@ -11,6 +11,7 @@ import zlib
 import pytest
 
 from tests.cli.conftest import Place
+from tests.full_disk import largest_file
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="running agents needs POSIX")
 
@@ -492,3 +493,110 @@ def test_an_agent_cannot_make_an_error_of_its_failure_by_breaking_its_record(des
     assert ended.status == 0, ended.err
     assert "2 failed, 0 errored" in ended.err
     assert "2 trials have no trace" in ended.err
+
+
+def _files(folder):
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize(
+    "link", ["traces", "traces/refund-1-67656b318e", "traces/.contents", "traces/.contents/ab"]
+)
+@pytest.mark.parametrize("verb", ["check", "run"])
+def test_a_link_among_the_results_is_refused_before_the_first_trial(desk, link, verb):
+    """A change could bring it along to have files written, or removed, anywhere."""
+    elsewhere = desk.path.parent / "elsewhere"
+    (elsewhere / "refund-1-67656b318e").mkdir(parents=True)
+    (elsewhere / "refund-1-67656b318e" / "0.jsonl").write_text("mine")
+    before = _files(elsewhere)
+    place = desk.path / ".ci-gate" / link
+    place.parent.mkdir(parents=True)
+    place.symlink_to(elsewhere)
+
+    ended = gate(desk, verb, "--quiet")
+
+    assert ended.status == 2, ended.err
+    assert f"{place}: is a link, and results are neither written nor read" in ended.err
+    assert calls(desk) == 0
+    assert _files(elsewhere) == before
+    assert not (desk.path / ".ci-gate" / "desk.run.jsonl").exists()
+
+
+@pytest.mark.parametrize("output", [".ci-gate", "out/deep", "deeper"])
+def test_an_output_below_a_link_of_the_repository_is_refused(desk, output):
+    """Also where the workflow names it; a link outside of the project is the user's own."""
+    elsewhere = desk.path.parent / "elsewhere"
+    elsewhere.mkdir()
+    for name in (".ci-gate", "out"):
+        (desk.path / name).symlink_to(elsewhere)
+    (desk.path / "deeper").mkdir()
+    (desk.path / "deeper" / "traces").symlink_to(elsewhere)
+
+    ended = gate(desk, "run", "--quiet", "--output", output)
+
+    assert ended.status == 2
+    assert "is a link" in ended.err
+    assert _files(elsewhere) == set()
+
+
+def test_an_output_that_the_user_has_behind_a_link_is_used(desk):
+    """Such as a temporary folder that is one."""
+    real = desk.path.parent / "real"
+    real.mkdir()
+    (desk.path.parent / "linked").symlink_to(real)
+
+    ended = gate(desk, "run", "--quiet", "--output", str(desk.path.parent / "linked" / "out"))
+
+    assert ended.status == 0, ended.err
+    assert {"out/desk.run.jsonl", "out/traces"} <= _files(real)
+
+
+@pytest.mark.parametrize("name", ["0.jsonl", "0.meta.json"])
+def test_a_folder_with_the_name_of_a_trace_is_refused_with_words(recorded, name):
+    """It stops the run before it began, and the run that was there stays."""
+    run = (recorded.path / ".ci-gate" / "desk.run.jsonl").read_bytes()
+    path = traces(recorded)["0.jsonl"].with_name(name)
+    path.unlink()
+    path.mkdir()
+    made = calls(recorded)
+
+    ended = gate(recorded, "run", "--quiet")
+
+    assert ended.status == 2
+    assert f"{path}: is a folder, and a trace belongs there. Remove it." in ended.err
+    assert calls(recorded) == made
+    assert (recorded.path / ".ci-gate" / "desk.run.jsonl").read_bytes() == run
+
+
+@pytest.mark.parametrize("is_artifact", [False, True])
+def test_a_recording_behind_a_link_is_not_played(recorded, tmp_path, is_artifact):
+    """It could be of anything; a link to the artifact is the user's own."""
+    folder = traces(recorded)["0.jsonl"].parent
+    real = folder.rename(tmp_path / "elsewhere")
+    folder.symlink_to(real)
+    (tmp_path / "artifact").symlink_to(recorded.path / ".ci-gate")
+    artifact = ["--artifact", str(tmp_path / "artifact")] if is_artifact else []
+
+    ended = gate(recorded, "replay", "refund/1", *artifact)
+
+    assert ended.status == 2
+    assert f"{folder}: is a link, and results are neither written nor read" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("fixture", "named"), [(True, "ci-gate-worlds-"), (False, "desk.run.jsonl")]
+)
+def test_results_without_room_are_said_with_the_file(recorded, fixture, named):
+    """What was there stays, and no half of a file is left."""
+    if not fixture:
+        recorded.replace("evals/refund.toml", 'fixture = "world.sql"\n', "")
+    before = _files(recorded.path / ".ci-gate")
+    with largest_file(100):
+        ended = gate(recorded, "run", "--quiet")
+
+    assert ended.status == 4
+    assert named in ended.err
+    assert "cannot be written: " in ended.err
+    assert "Make room or choose another folder" in ended.err
+    assert "internal error" not in ended.err
+    assert _files(recorded.path / ".ci-gate") == before

@@ -355,7 +355,7 @@ def test_a_folder_that_cannot_be_made_is_said(desk) -> None:
     """An output below a file is a usage error."""
     (desk.folder / "file").write_bytes(b"")
 
-    with pytest.raises(UsageError, match="cannot be written"):
+    with pytest.raises(UsageError, match="file: is no folder, and results belong below it"):
         Journal.open(desk.folder / "file" / "x.run.jsonl", desk.header())
 
 

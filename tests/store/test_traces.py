@@ -6,10 +6,17 @@ import msgspec
 import pytest
 
 from ci_gate.codec import digest_of
-from ci_gate.errors import FileFormatError, UsageError
+from ci_gate.errors import FileFormatError, InternalError, UsageError
 from ci_gate.model.trace import TraceHeader, TraceRecord
 from ci_gate.model.trace_chain import sealed
-from ci_gate.store.traces import TraceReading, open_trace, read_trace
+from ci_gate.store.traces import (
+    TraceReading,
+    clear_traces,
+    open_trace,
+    read_trace,
+    refuse_obstacles,
+)
+from tests.full_disk import largest_file
 
 _HEADER = TraceHeader(suite="desk", task="refund/1", trial=3, repeat=0, seed="0x2a")
 
@@ -202,3 +209,76 @@ def test_a_link_in_place_of_the_tasks_folder_is_refused(tmp_path):
 
     with pytest.raises(UsageError, match="is a link"):
         open_trace(tmp_path / "traces", _HEADER)
+
+
+@pytest.mark.parametrize("calls", [1, 300])
+def test_a_full_disk_leaves_no_half_of_a_trace(tmp_path, calls):
+    """Whether it is met at a call or, with all in the buffer, at the end."""
+    writer = open_trace(tmp_path / "traces", _HEADER)
+
+    def write():
+        for order in range(calls):
+            writer.append(sealed(_record(order, output="x" * 300), writer.head))
+        writer.finish()
+
+    with largest_file(100), pytest.raises(InternalError, match="File too large"):
+        write()
+    writer.discard()
+
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_meta_file_without_room_takes_the_trace_with_it(tmp_path):
+    """Both are there or none is."""
+    writer = open_trace(tmp_path / "traces", _HEADER)
+    writer.append(sealed(_record(0), writer.head))
+    writer._stream.flush()
+
+    size = writer._partial.stat().st_size + 200
+    many = msgspec.structs.replace(_HEADER, tool="x" * 2 * size)
+    writer._header = many  # which only the file beside it has
+    with largest_file(size), pytest.raises(InternalError):
+        writer.finish()
+    writer.discard()
+
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_only_traces_are_cleared(tmp_path):
+    """Links that have the name of a trace go, and what they point to stays."""
+    path = _written(tmp_path)
+    mine = tmp_path / "mine"
+    mine.write_text("mine")
+    path.with_name("4.jsonl").symlink_to(mine)
+    other = path.with_name("notes.txt")
+    other.write_text("notes")
+
+    clear_traces(tmp_path / "traces")
+
+    assert [one for one in tmp_path.rglob("*") if one.is_file()] == [mine, other]
+
+
+@pytest.mark.parametrize("name", ["0.jsonl", "0.meta.json", ".0.jsonl.partial", "1.2.jsonl"])
+def test_a_folder_with_the_name_of_a_trace_is_refused(tmp_path, name):
+    """It is not ours to remove, and a trace would be lost to it."""
+    (tmp_path / "traces" / "t3" / name / "deep").mkdir(parents=True)
+
+    for refused in (refuse_obstacles, clear_traces):
+        with pytest.raises(UsageError, match=f"{name}: is a folder, and a trace belongs there"):
+            refused(tmp_path / "traces")
+
+
+@pytest.mark.parametrize("link", ["traces", "traces/t3", "traces/.contents", "traces/.contents/ab"])
+def test_nothing_is_cleared_through_a_link(tmp_path, link):
+    """Nor anything written: it is refused before the first trial."""
+    elsewhere = tmp_path / "elsewhere" / "t3"
+    elsewhere.mkdir(parents=True)
+    (elsewhere / "0.jsonl").write_text("mine")
+    place = tmp_path / link
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(tmp_path / "elsewhere")
+
+    for refused in (refuse_obstacles, clear_traces):
+        with pytest.raises(UsageError, match="is a link"):
+            refused(tmp_path / "traces")
+    assert (elsewhere / "0.jsonl").read_text() == "mine"
