@@ -22,7 +22,7 @@ def resilience_of(tasks: Tasks) -> dict[str, float | int | None]:
     -------
     dict
         ``trials`` judged; ``faulted`` trials, which met a fault, and ``recovered`` ones, which
-        passed all the same; ``self_healing_rate``, their ratio; ``looped`` trials and
+        recovered from every one; ``self_healing_rate``, their ratio; ``looped`` trials and
         ``dead_loop_rate``, over the trials of the runs where it is known.
     """
     faulted = _sum(task.faulted for task in tasks.values())

@@ -1,24 +1,31 @@
-"""Measures of the way a trial went, from its steps alone."""
+"""Measures of the way a trial went, from its steps alone.
+
+What they are called together, self-healing and blind retries, is defined here and nowhere else.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
+from ci_gate.model.calls import MODEL_CALL
 from ci_gate.model.trial import Step
 
-__all__ = ["LOOP", "RECOVERY_CALLS", "faults", "looped", "recovered", "tool_calls"]
+__all__ = ["HEALING_TURNS", "LOOP", "faults", "looped", "recovered", "tool_calls"]
 
-LOOP = 3
-"""Calls of the same tool with the same arguments that make a loop."""
+LOOP: Final = 3
+"""Calls of the same tool with the same arguments that make a loop, a blind retry."""
 
-RECOVERY_CALLS = 2
-"""Calls after a fault within which the same tool must succeed."""
+HEALING_TURNS: Final = 2
+"""Turns after that of a fault within which the goal of the faulted call must be achieved."""
 
-_TOOL = "tool"
-_encoder = msgspec.json.Encoder(order="deterministic")
+_TOOL: Final = "tool"
+# The observation arrives whole, late or twice, so that the faulted call achieves its own goal.
+_WHOLE: Final = frozenset({"latency", "duplicate"})
+_encode: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
 def tool_calls(steps: Sequence[Step]) -> int | None:
@@ -34,20 +41,91 @@ def faults(steps: Sequence[Step]) -> int:
 def recovered(steps: Sequence[Step], *, passed: bool) -> int:
     """Return from how many delivered faults the agent recovered.
 
-    It recovered from a fault when one of the next two calls is the same tool without error and
-    without fault; in a trial that did not pass it recovered from none.
+    It recovered where the trial passed and the goal of the faulted call was achieved within two
+    further turns: the same tool answered without error and without fault.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+        In the order in which they ended.
+    passed : bool
+        Whether the trial did. From what a trial met that did not pass, nothing was recovered.
+
+    Notes
+    -----
+    The turn of a call is the one that the agent said, where it says turns; else the number of calls
+    to models before it, where there is one; else its place among the tool calls of its lane, a lane
+    beginning where the others are. The answer counts if it is to the same
+    arguments, in the same turn or later, or if the same lane asks with other arguments in a later
+    turn: what runs beside the faulted call, or was asked for together with it, was not asked in
+    knowledge of the fault. A delayed or doubled answer has arrived. That the trial passed in some
+    other way, by another tool or by the part of an answer that was left, is no recovery.
     """
     if not passed:
         return 0
-    calls = [step for step in steps if step.kind == _TOOL]
+    calls = list(_in_turns(steps))
     return sum(
-        call.fault is not None and _succeeds(call.name, calls[i + 1 : i + 1 + RECOVERY_CALLS])
-        for i, call in enumerate(calls)
+        call.step.fault is not None and _is_achieved(call, calls[place + 1 :])
+        for place, call in enumerate(calls)
     )
 
 
-def _succeeds(tool: str, calls: Sequence[Step]) -> bool:
-    return any(call.name == tool and not call.is_error and call.fault is None for call in calls)
+class _Call(NamedTuple):
+    step: Step
+    turn: int
+
+
+def _in_turns(steps: Sequence[Step]) -> Iterator[_Call]:
+    calls = [step for step in steps if step.kind == _TOOL]
+    if any(step.turn is not None for step in calls):
+        return _by_word(calls)
+    of_models = any(step.kind == MODEL_CALL for step in steps)
+    return _by_models(steps) if of_models else _by_places(calls)
+
+
+def _by_word(calls: Iterable[Step]) -> Iterator[_Call]:
+    turn = 0
+    for step in calls:
+        turn = turn if step.turn is None else step.turn
+        yield _Call(step, turn)
+
+
+def _by_models(steps: Iterable[Step]) -> Iterator[_Call]:
+    turn = 0
+    for step in steps:
+        turn += step.kind == MODEL_CALL
+        if step.kind == _TOOL:
+            yield _Call(step, turn)
+
+
+def _by_places(calls: Iterable[Step]) -> Iterator[_Call]:
+    latest, reached = 0, dict[str, int]()
+    for step in calls:
+        turn = reached.get(step.lane, latest) + 1
+        reached[step.lane] = turn
+        latest = max(latest, turn)
+        yield _Call(step, turn)
+
+
+def _is_achieved(faulted: _Call, later: Iterable[_Call]) -> bool:
+    step = faulted.step
+    if step.fault in _WHOLE and not step.is_error:
+        return True
+    return any(
+        call.step.name == step.name
+        and not call.step.is_error
+        and call.step.fault is None
+        and call.turn <= faulted.turn + HEALING_TURNS
+        and _is_asked_again(faulted, call)
+        for call in later
+    )
+
+
+def _is_asked_again(faulted: _Call, call: _Call) -> bool:
+    same_lane, later = call.step.lane == faulted.step.lane, call.turn > faulted.turn
+    if _encode(call.step.input) == _encode(faulted.step.input):
+        return same_lane or later
+    return same_lane and later
 
 
 def looped(steps: Sequence[Step]) -> bool | None:
@@ -57,5 +135,5 @@ def looped(steps: Sequence[Step]) -> bool | None:
     """
     if not steps:
         return None
-    counts = Counter((s.name, _encoder.encode(s.input)) for s in steps if s.kind == _TOOL)
+    counts = Counter((s.name, _encode(s.input)) for s in steps if s.kind == _TOOL)
     return any(count >= LOOP for count in counts.values())

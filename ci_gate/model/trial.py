@@ -96,6 +96,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         Kind of the injected fault.
     turn : int or None
         The agent's turn, where known.
+    lane : str
+        Calls of one lane follow one another; those of several lanes run side by side.
     cached : bool or None
         Of a call to a model: whether the answer as a whole came from a cache of answers. Reused
         prompt tokens do not count. None: unknown.
@@ -110,6 +112,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     is_error: bool = False
     fault: str | None = None
     turn: int | None = None
+    lane: str = "main"
     cached: bool | None = None
     response_id: str | None = None
 

@@ -523,6 +523,7 @@ def _step_of(call: Call) -> Step:
         is_error=call.is_error,
         fault=call.fault,
         turn=call.turn,
+        lane=call.lane,
     )
 
 
@@ -535,6 +536,7 @@ def _call_of(step: Step, spent: Spent) -> Call:
         is_error=step.is_error,
         fault=step.fault,
         turn=step.turn,
+        lane=step.lane,
         tokens=spent.tokens,
         cost_usd=spent.cost_usd,
     )

@@ -25,7 +25,7 @@ class FaultCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of judged trials for each repeat; None where no trial says.
 
     ``faulted`` met at least one fault, ``recovered`` are those of them that passed and recovered
-    from every fault, ``looped`` repeated a call in vain.
+    from every fault, ``looped`` made a call three times or more.
     """
 
     faulted: _Counts = None
