@@ -121,9 +121,12 @@ def verify_command(
         raise click.UsageError(what)
     from ci_gate.gate.traces import verify
     from ci_gate.render.escape import inert
+    from ci_gate.render.figures import counted
 
     for one in verify(traces):
-        click.echo(f"{inert(one.path, limit=300)}: {one.calls} calls, {inert(one.head)}")
+        states = f" and {counted(one.states, 'state')}" if one.states else ""
+        found = f"{counted(one.calls, 'call')}{states}, {inert(one.head)}"
+        click.echo(f"{inert(one.path, limit=300)}: {found}")
     return 0
 
 

@@ -347,6 +347,7 @@ def _traces_of(project: Project, prepared: Prepared) -> Recording | None:
         header=prepared.header,
         config=project.config,
         environment=os.environ,
+        results=prepared.path.parent,
     )
 
 

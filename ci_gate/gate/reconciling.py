@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from ci_gate.errors import FileFormatError, GateError, Problem, printable
+from ci_gate.gate.traces import StoredContents
 from ci_gate.model.trace_findings import Mismatch, Reconciled
 from ci_gate.model.trace_meta import MODEL, MetaTally, TraceMeta
 from ci_gate.model.trial import TrialRecord
@@ -34,7 +35,7 @@ def reconcile(run: Path) -> Reconciled:
         The run file cannot be used; or a trace is missing, was changed, or is not the one that the
         run file names: all of them.
     """
-    records = load_run(run).records
+    records, contents = load_run(run).records, StoredContents()
     metas: list[TraceMeta] = []
     mismatches: list[Mismatch] = []
     problems: list[Problem] = []
@@ -42,7 +43,7 @@ def reconcile(run: Path) -> Reconciled:
         if record.trace is None:
             continue
         try:
-            tally, meta = _checked(run, record)
+            tally, meta = _checked(run, record, contents)
         except GateError as error:
             problems += error.problems
             continue
@@ -53,13 +54,14 @@ def reconcile(run: Path) -> Reconciled:
     return _added_up(len(records), metas, mismatches)
 
 
-def _checked(run: Path, record: TrialRecord) -> tuple[MetaTally, TraceMeta]:
+def _checked(
+    run: Path, record: TrialRecord, contents: StoredContents
+) -> tuple[MetaTally, TraceMeta]:
     path = _place(run, record)
     reading = TraceReading(path)
-    for _ in reading.records():
-        pass
-    if reading.problems or reading.footer is None:
-        raise FileFormatError.of(reading.problems)
+    problems = contents.read_through(reading, path)
+    if problems or reading.footer is None:
+        raise FileFormatError.of(problems)
     if reading.footer.head != record.trace_digest:
         what = f"is not the trace of {_named(record)} in {printable(run.name)}: other digest"
         raise FileFormatError(what, where=printable(path), hint=_HINT)

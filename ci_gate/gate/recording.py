@@ -49,6 +49,8 @@ class Recording:
     config : Config
     environment : mapping of str to str
         Whose secrets are taken out.
+    results : Path or None
+        Folder of the run file, which names its traces from there; None: that above ``traces``.
     troubles : list of str
         Why trials could not be recorded, filled while they run.
     """
@@ -57,6 +59,7 @@ class Recording:
     header: RunHeader
     config: Config
     environment: Mapping[str, str]
+    results: Path | None = None
     troubles: list[str] = field(default_factory=list)
 
     def remarks(self) -> list[str]:
@@ -72,7 +75,7 @@ class Recording:
 
         def recorder_of(trial: PlannedTrial) -> Recorder:
             return Recorder(
-                lambda: open_trace(self.traces, self._header_of(trial)),
+                lambda: open_trace(self.traces, self._header_of(trial), results=self.results),
                 redactor=redactor_of(),
                 ignored=ignored,
                 contents=contents,

@@ -155,6 +155,12 @@ def _playback(
         )
     if found is None:
         return None
+    playback = _opened(found, project, request)
+    playback.require(suite.name, planned)
+    return playback
+
+
+def _opened(found: Found, project: Project, request: ReplayRequest) -> Playback:
     if request.walk is not None:
         return WalkedPlayback(found, project.config, request.environment, request.walk)
     return Playback(found, project.config, request.environment)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import msgspec
 
 from ci_gate.config import Config
 from ci_gate.errors import UsageError, printable
+from ci_gate.gate.belonging import require_recording_of
 from ci_gate.gate.recording import redactor_maker, traces_folder
 from ci_gate.model.breaches import is_breach
 from ci_gate.model.suite import PlannedTrial
@@ -32,10 +33,11 @@ __all__ = ["Found", "Playback", "find_recording", "strict_source"]
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """Where a trace is, and the folder of all traces that it belongs to."""
+    """Where a trace is, the folder of all traces that it belongs to, and the run file of these."""
 
     path: Path
     traces: Path
+    run: Path | None = None
 
 
 def find_recording(
@@ -64,7 +66,7 @@ def find_recording(
         path = trace_file(traces, trial.task.id, trial.trial, trial.repeat)
         if os.path.lexists(path):
             refuse_links(path)
-            return Found(path=path, traces=traces)
+            return Found(path=path, traces=traces, run=place / f"{suite}.run.jsonl")
     if artifact is None:
         return None
     raise UsageError(
@@ -105,6 +107,8 @@ class Playback:
     def __init__(self, found: Found, config: Config, environment: Mapping[str, str]) -> None:
         self.path = found.path
         self.trace: Trace = read_trace(found.path)
+        self._run = found.run
+        self._odd: Sequence[str] = ()
         self._contents = Contents(found.traces)
         self._source = strict_source(self.trace, config, environment)
 
@@ -116,9 +120,15 @@ class Playback:
         """Say how the replay followed the recording, after it has ended."""
         return self._source.reconciled()
 
+    def require(self, suite: str, trial: PlannedTrial) -> None:
+        """Refuse a recording that is not of this trial; see ``require_recording_of``."""
+        self._odd = require_recording_of(
+            self.trace, self.path, suite=suite, trial=trial, run=self._run
+        )
+
     def differences_of_header(self, trial: PlannedTrial) -> list[str]:
         """Say in what the recording was made otherwise than the trial would be now."""
-        header, found = self.trace.header, []
+        header, found = self.trace.header, list(self._odd)
         if header.task_digest is not None and header.task_digest != trial.task.digest:
             found.append("The task was edited since it was recorded.")
         return found

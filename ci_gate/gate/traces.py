@@ -6,23 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_gate.errors import FileFormatError, UsageError, printable
-from ci_gate.model.trace import Trace, TraceRecord
+from ci_gate.errors import FileFormatError, Problem, UsageError, printable
+from ci_gate.model.trace import Trace, TraceFooter, TraceRecord
 from ci_gate.model.trace_findings import Ledger, TraceDiff
+from ci_gate.store.contents import FOLDER as CONTENTS
+from ci_gate.store.contents import ContentsCheck
 from ci_gate.store.traces import TraceReading, read_trace
 from ci_gate.tracing.divergence import diff_traces
 from ci_gate.tracing.impact import impact_of
 from ci_gate.tracing.ledger import ledger_of
 
-__all__ = ["Verified", "call_of", "diff", "impact", "show", "totals", "verify"]
+__all__ = ["StoredContents", "Verified", "call_of", "diff", "impact", "show", "totals", "verify"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verified:
-    """A trace whose chain is whole: how many calls it has, and the digest of the last."""
+    """A trace whose chain is whole: what it has, and the digest of the last of it."""
 
     path: Path
     calls: int
+    states: int
     head: str
 
 
@@ -43,24 +46,58 @@ def totals(trace: Trace) -> Ledger:
 
 
 def verify(paths: Sequence[Path]) -> list[Verified]:
-    """Check the chain of every trace, in memory bounded by the longest line.
+    """Check the chain of every trace, and the contents beside it where there are any.
+
+    Memory is bounded by the longest line and the largest content.
 
     Raises
     ------
     FileFormatError
         With everything that is wrong in any of them.
     """
-    verified, problems = [], []
+    verified: list[Verified] = []
+    problems: list[Problem] = []
+    contents = StoredContents(required=False)
     for path in paths:
         reading = TraceReading(path)
-        calls = sum(1 for _ in reading.records())
+        found = contents.read_through(reading, path)
         reading.check_meta()
-        problems += reading.problems
-        if not reading.problems and reading.footer is not None:
-            verified.append(Verified(path=path, calls=calls, head=reading.footer.head))
+        problems += [*found, *(one for one in reading.problems if one not in found)]
+        if reading.footer is not None:
+            verified.append(_verified(path, reading, reading.footer))
     if problems:
         raise FileFormatError.of(problems)
     return verified
+
+
+def _verified(path: Path, reading: TraceReading, footer: TraceFooter) -> Verified:
+    calls = reading.tally.calls
+    return Verified(path=path, calls=calls, states=footer.calls - calls, head=footer.head)
+
+
+class StoredContents:
+    """The contents that traces refer to, each checked once however many do.
+
+    Parameters
+    ----------
+    required : bool
+        A trace whose folder keeps no contents at all lacks them; False: it was sent by itself.
+    """
+
+    def __init__(self, *, required: bool = True) -> None:
+        self._required = required
+        self._checks: dict[Path, ContentsCheck] = {}
+
+    def read_through(self, reading: TraceReading, path: Path) -> list[Problem]:
+        """Take every record of a trace and return all that is wrong with it and its contents."""
+        traces = path.parent.parent
+        check = self._checks.setdefault(traces, ContentsCheck(traces))
+        is_checked = self._required or (traces / CONTENTS).is_dir()
+        found: list[Problem] = []
+        for line, record in enumerate(reading.records(), start=2):
+            if is_checked:
+                found += check.problems(record, f"{printable(path)}:{line}")
+        return [*reading.problems, *found]
 
 
 def diff(baseline: Path, candidate: Path) -> TraceDiff:

@@ -173,6 +173,11 @@ class MetaTally:
         """Whether every call to a model says how many tokens it took."""
         return not self._silent_models
 
+    @property
+    def calls(self) -> int:
+        """How many calls there were; states of the world are none."""
+        return self._total.calls
+
     def calls_of(self, kind: str) -> int:
         """Return how many calls of a kind there were."""
         return sum(one.calls for (found, _), one in self._sums.items() if found == kind)

@@ -9,22 +9,85 @@ import hashlib
 import re
 import secrets
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ci_gate.codec import digest_bytes
-from ci_gate.errors import FileFormatError, printable
+from ci_gate.errors import FileFormatError, Problem, printable
+from ci_gate.model.trace import TraceRecord
 from ci_gate.store.files import put_whole, read_whole, write_whole
 from ci_gate.store.folders import make_real_folder
 
-__all__ = ["FOLDER", "Contents"]
+__all__ = ["FOLDER", "Contents", "ContentsCheck", "contents_of_state"]
 
 FOLDER: Final = ".contents"
 """Below the folder of all traces; no task's folder begins with a full stop."""
 
 _DIGEST: Final = re.compile(r"sha256:([0-9a-f]{64})")
+_STATE: Final = "state"
+_HINT: Final = "Record the trial again, or fetch the folder of results as a whole."
 _MOST_BYTES: Final = 64 * 2**20
 _LEVEL: Final = 1  # a third of the time of the default for a tenth more bytes
+
+
+def contents_of_state(state: Any) -> Iterator[tuple[str, str]]:
+    """Yield file name and digest of every content that a state refers to.
+
+    Parameters
+    ----------
+    state : Any
+        What a ``state`` record holds: anything, where somebody else wrote it.
+    """
+    files = state.get("files") if isinstance(state, dict) else None
+    for name, entry in files.items() if isinstance(files, dict) else ():
+        digest = entry.get("digest") if isinstance(entry, dict) else None
+        if isinstance(digest, str):
+            yield name, digest
+
+
+class ContentsCheck:
+    """Checks the contents that the states of traces refer to, each of them once.
+
+    Parameters
+    ----------
+    traces : Path
+        The folder of all traces.
+    """
+
+    def __init__(self, traces: Path) -> None:
+        self._contents = Contents(traces)
+        self._found: dict[str, str | None] = {}
+
+    def problems(self, record: TraceRecord, where: str) -> Iterator[Problem]:
+        """Yield what is wrong with the contents that a record refers to.
+
+        Parameters
+        ----------
+        record : TraceRecord
+        where : str
+            File and line of the record.
+        """
+        if record.kind != _STATE:
+            return
+        for name, digest in contents_of_state(record.output):
+            wrong = self._wrong_with(digest)
+            if wrong is not None:
+                what = f"the state {printable(record.name)} refers to file {printable(name)!r}"
+                yield Problem(what=f"{what}, whose content {wrong}", where=where, hint=_HINT)
+
+    def _wrong_with(self, digest: str) -> str | None:
+        if digest not in self._found:
+            self._found[digest] = self._tried(digest)
+        return self._found[digest]
+
+    def _tried(self, digest: str) -> str | None:
+        try:
+            self._contents.get(digest)
+        except FileFormatError as error:
+            [problem] = error.problems
+            return f"{problem.what}: {problem.where}"
+        return None
 
 
 class Contents:

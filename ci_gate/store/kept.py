@@ -13,12 +13,12 @@ import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ci_gate.errors import UsageError, printable
 from ci_gate.machine import failed_write
 from ci_gate.model.trace import Trace
-from ci_gate.store.contents import Contents
+from ci_gate.store.contents import Contents, contents_of_state
 from ci_gate.store.files import read_whole, write_whole
 from ci_gate.store.paths import folder_of, trace_file
 
@@ -61,15 +61,7 @@ def kept_file(folder: Path, task_id: str) -> Path | None:
 def contents_of(trace: Trace) -> Sequence[str]:
     """Return the digests of the contents that the states of a trace refer to, sorted."""
     states = (record.output for record in trace.records if record.kind == _STATE)
-    return sorted({digest for state in states for digest in _digests(state)})
-
-
-def _digests(state: Any) -> Iterator[str]:
-    files = state.get("files") if isinstance(state, dict) else None
-    for entry in files.values() if isinstance(files, dict) else ():
-        digest = entry.get("digest") if isinstance(entry, dict) else None
-        if isinstance(digest, str):
-            yield digest
+    return sorted({digest for state in states for _, digest in contents_of_state(state)})
 
 
 def size_of(path: Path, trace: Trace, contents: Contents) -> int:

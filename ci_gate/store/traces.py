@@ -58,8 +58,8 @@ class TraceWriter:
 
     Parameters
     ----------
-    traces : Path
-        The folder of all traces.
+    results : Path
+        The folder of results, in which that of all traces is.
     path : Path
         The name it gets at its end.
     header : TraceHeader
@@ -67,16 +67,16 @@ class TraceWriter:
     Attributes
     ----------
     place : str
-        The path relative to the folder in which that of all traces is.
+        The path relative to the folder of results.
     head : str
         Digest of the last line, to which the next record is chained.
     calls : int
         Records so far.
     """
 
-    def __init__(self, traces: Path, path: Path, header: TraceHeader) -> None:
+    def __init__(self, results: Path, path: Path, header: TraceHeader) -> None:
         self.path = path
-        self.place = path.relative_to(traces.parent).as_posix()
+        self.place = path.relative_to(results).as_posix()
         self.head = digest_of_header(header)
         self._header = header
         self._tally = MetaTally()
@@ -219,7 +219,7 @@ def _is_own(path: Path) -> bool:
     return _OWN_NAME.fullmatch(path.name) is not None
 
 
-def open_trace(traces: Path, header: TraceHeader) -> TraceWriter:
+def open_trace(traces: Path, header: TraceHeader, *, results: Path | None = None) -> TraceWriter:
     """Begin the trace of a trial below the folder of all traces.
 
     Parameters
@@ -227,6 +227,8 @@ def open_trace(traces: Path, header: TraceHeader) -> TraceWriter:
     traces : Path
     header : TraceHeader
         With task, trial and repeat, which name the file.
+    results : Path or None
+        What its place is relative to; None: the folder in which ``traces`` is.
 
     Raises
     ------
@@ -235,7 +237,7 @@ def open_trace(traces: Path, header: TraceHeader) -> TraceWriter:
     """
     assert header.task is not None
     path = trace_file(traces, header.task, header.trial or 0, header.repeat or 0)
-    return TraceWriter(traces, path, header)
+    return TraceWriter(results or traces.parent, path, header)
 
 
 def read_trace(path: Path, *, allow_open_end: bool = False, content: bytes | None = None) -> Trace:

@@ -8,8 +8,11 @@ import shutil
 import sys
 import zlib
 
+import msgspec
 import pytest
 
+from ci_gate.model.trace_chain import sealed
+from ci_gate.store.traces import open_trace, read_trace
 from tests.cli.conftest import Place
 from tests.full_disk import largest_file
 
@@ -151,7 +154,7 @@ def test_the_recorded_traces_are_whole(recorded):
     ended = recorded.gate("trace", "verify", *map(str, traces(recorded).values()))
 
     assert ended.status == 0
-    assert ended.out.count("7 calls") == 2
+    assert ended.out.count(": 5 calls and 2 states, sha256:") == 2
 
 
 def test_two_runs_of_the_same_agent_leave_the_same_digests(recorded):
@@ -441,6 +444,13 @@ def test_a_changed_content_of_the_world_is_refused(recorded, change, message):
     assert ended.status in (2, 3), ended.out
     assert message in ended.out + ended.err
 
+    ended = recorded.gate("trace", "verify", "--run", ".ci-gate/desk.run.jsonl")
+    assert ended.status == 2
+    trace = traces(recorded)["0.jsonl"]
+    assert f"{trace.relative_to(recorded.path)}:8: the state after refers to file" in ended.err
+    assert message in ended.err
+    assert recorded.gate("trace", "verify", str(trace)).status == 2
+
 
 def test_an_output_that_no_replay_can_make_is_named(desk):
     """In the trace and where the replay ends."""
@@ -600,3 +610,85 @@ def test_results_without_room_are_said_with_the_file(recorded, fixture, named):
     assert "Make room or choose another folder" in ended.err
     assert "internal error" not in ended.err
     assert _files(recorded.path / ".ci-gate") == before
+
+
+def _resealed(path, change):
+    """Change a trace and chain it anew, as whoever can write the file can."""
+    trace = read_trace(path)
+    header = msgspec.structs.replace(trace.header, **change)
+    path.unlink()
+    writer = open_trace(path.parent.parent, header)
+    for record in trace.records:
+        writer.append(sealed(record, writer.head))
+    writer.finish()
+    if writer.path != path:
+        path.parent.mkdir(exist_ok=True)
+        writer.path.rename(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"suite": "other"}, "suite other and not desk"),
+        ({"task": "refund/2"}, "task refund/2 and not refund/1"),
+        ({"trial": 1}, "trial 1 and not 0"),
+        ({"repeat": 3}, "repeat 3 and not 0"),
+        ({"seed": "0x0000000000000001"}, "seed 0x0000000000000001 and not 0x"),
+        ({"seed": None, "suite": None}, "suite unknown and not desk; seed unknown and not 0x"),
+    ],
+)
+@pytest.mark.parametrize("is_artifact", [False, True])
+def test_a_recording_of_another_trial_is_not_played(recorded, change, message, is_artifact):
+    """Whole as it is: it would show what never happened in this one."""
+    path = traces(recorded)["0.jsonl"]
+    _resealed(path, change)
+    artifact = ["--artifact", ".ci-gate"] if is_artifact else []
+
+    ended = gate(recorded, "replay", "refund/1", *artifact)
+
+    assert ended.status == 2
+    assert f"{path}: is not the recording of this trial: {message}" in ended.err
+
+
+def test_a_recording_that_its_run_file_does_not_name_is_not_played(recorded):
+    """The right header is not enough: the digest in the run file vouches for a trace."""
+    path = traces(recorded)["0.jsonl"]
+    _resealed(path, {"tool": "ci-gate 9"})
+    assert gate(recorded, "replay", "refund/1").status == 0  # it is outside of the chain
+    _resealed(path, {"agent_digest": "sha256:0"})
+
+    ended = gate(recorded, "replay", "refund/1")
+
+    assert ended.status == 2
+    assert "is not the trace that desk.run.jsonl names for this trial: other digest" in ended.err
+
+
+def test_a_recording_without_a_run_file_is_played_and_that_is_said(recorded):
+    """Nobody says which digest it should have."""
+    (recorded.path / ".ci-gate" / "desk.run.jsonl").unlink()
+
+    ended = gate(recorded, "replay", "refund/1")
+
+    assert ended.status == 0
+    assert "No run file vouches for this recording." in ended.out
+
+
+def test_calls_and_states_are_counted_apart(recorded):
+    """As `trace show` counts them."""
+    path = str(traces(recorded)["0.jsonl"])
+
+    assert f"{path}: 5 calls and 2 states, sha256:" in recorded.gate("trace", "verify", path).out
+    assert "5 calls, " in recorded.gate("trace", "show", path).out
+
+
+def test_traces_of_several_suites_are_found_from_the_run_file(desk):
+    """Each suite has a folder of its own, and the run file says so."""
+    two = CONFIG.replace('name = "desk"', 'name = "till"').split("[agent]")[0]
+    (desk.path / "ci-gate.toml").write_text(two + CONFIG)
+    assert gate(desk, "run", "--quiet", "--suite", "till", "--trials", "1").status == 0
+
+    ended = desk.gate("trace", "verify", "--run", ".ci-gate/till.run.jsonl")
+
+    assert ended.status == 0, ended.err
+    assert "1 trace of 1 trial, all whole: 5 calls" in ended.out
+    assert gate(desk, "replay", "--suite", "till", "refund/1").status == 0
