@@ -60,7 +60,7 @@ def update(
     only --anchor replaces it.
     """
     from ci_gate.cli.show import show_updated, watch
-    from ci_gate.gate.measure import RunOptions
+    from ci_gate.gate.preparing import RunOptions
     from ci_gate.gate.update import UpdateRequest
     from ci_gate.gate.update import update as update_baselines
 

@@ -64,7 +64,7 @@ def command(
     """
     from ci_gate.cli.show import announce_traces, show_verdicts, watch
     from ci_gate.gate.check import CheckRequest, check
-    from ci_gate.gate.measure import RunOptions
+    from ci_gate.gate.preparing import RunOptions
     from ci_gate.gate.reports import Targets, worst, write_targets
 
     result = check(

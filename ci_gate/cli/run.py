@@ -49,7 +49,7 @@ def command(
     where the plan ended, early or not, 3 where a budget or too many errors ended it.
     """
     from ci_gate.cli.show import show_measured, watch
-    from ci_gate.gate.measure import RunOptions
+    from ci_gate.gate.preparing import RunOptions
     from ci_gate.gate.run import RunRequest, run
 
     measured = run(

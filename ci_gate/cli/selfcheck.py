@@ -56,7 +56,7 @@ def command(
     measured, 3 where not: with one run, or with runs that are copies.
     """
     from ci_gate.cli.show import watch
-    from ci_gate.gate.measure import RunOptions
+    from ci_gate.gate.preparing import RunOptions
     from ci_gate.gate.selfcheck import SelfCheckRequest, exit_code, run_self_check
 
     found = run_self_check(

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ci_gate.gate.baseline_views import Difference, Past, Shown
     from ci_gate.gate.keeping import Keeping
-    from ci_gate.gate.measure import Measured, Watch
+    from ci_gate.gate.measure import Measured
     from ci_gate.gate.replay import Replayed
+    from ci_gate.gate.run_journal import Watch
     from ci_gate.gate.update import Updated
     from ci_gate.model.trial import TrialRecord
     from ci_gate.model.verdict import Verdict

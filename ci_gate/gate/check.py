@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ci_gate.config import SuiteConfig
-from ci_gate.gate import measure as measuring
 from ci_gate.gate.bar import Bar, find_bar
 from ci_gate.gate.committed import refuse_committed_runs
 from ci_gate.gate.kept import Kept, find_kept
-from ci_gate.gate.measure import Measured, Prepared, RunOptions, Watch
+from ci_gate.gate.measure import Measured, measure, require_ready
 from ci_gate.gate.preload import preload_judging
+from ci_gate.gate.preparing import Prepared, RunOptions, is_unchanged, nothing_run, prepare
 from ci_gate.gate.project import Project, Word, open_project, refuse_privileged_event
 from ci_gate.gate.reports import write_beside_run
+from ci_gate.gate.run_journal import Watch
 from ci_gate.gate.sides import restricted
 from ci_gate.gate.trace_check import Announce, prelude_of
 from ci_gate.model.verdict import Verdict
@@ -102,16 +103,16 @@ def _check_suite(
 ) -> Verdict:
     options = request.run
     bar = replace(bar, side=restricted(bar.side, options.task_filter))
-    prepared = measuring.prepare(project, suite, options, repeats=1, bar=bar)
-    if bar.side is not None and measuring.is_unchanged(project, prepared, bar.side):
+    prepared = prepare(project, suite, options, repeats=1, bar=bar)
+    if bar.side is not None and is_unchanged(project, prepared, bar.side):
         from ci_gate.gate.judge import judge
 
-        candidate = measuring.nothing_run(prepared)
+        candidate = nothing_run(prepared)
         return judge(project, suite, bar, candidate, unchanged_agent=True)
-    measuring.require_ready(project, prepared, options)
+    require_ready(project, prepared, options)
     preload_judging()
     prelude = prelude_of(project, prepared.suite, kept, request.announce)
-    measured: Measured = measuring.measure(project, prepared, options, watch)
+    measured = measure(project, prepared, options, watch)
     verdict = _judged(project, suite, bar, prepared, measured, request, watch)
     return prelude.onto(verdict, project, measured)
 

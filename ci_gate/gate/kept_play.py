@@ -19,8 +19,8 @@ from ci_gate.engine.real_clock import RealClock
 from ci_gate.errors import printable
 from ci_gate.gate.execution import Execution, Work, execute
 from ci_gate.gate.kept import Kept, KeptTrace
-from ci_gate.gate.measure import RunInterrupted
 from ci_gate.gate.replaying import strict_source
+from ci_gate.gate.run_journal import RunInterrupted
 from ci_gate.model.run import StopReason
 from ci_gate.model.suite import PlannedTrial, Suite, Task
 from ci_gate.model.trial import Status, TrialRecord

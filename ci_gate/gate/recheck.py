@@ -39,11 +39,12 @@ from ci_gate.gate.agent_digest import agent_ref
 from ci_gate.gate.agent_setup import run_setup
 from ci_gate.gate.bar import Bar, baseline_path
 from ci_gate.gate.execution import Execution
-from ci_gate.gate.measure import Prepared, RunInterrupted, RunOptions, Watch
 from ci_gate.gate.planning import plan_of
+from ci_gate.gate.preparing import Prepared, RunOptions
 from ci_gate.gate.project import Project
 from ci_gate.gate.recheck_journals import SideJournal, read_lines, refuse_unfinished
 from ci_gate.gate.repository import Repository, list_tree, tracked_files
+from ci_gate.gate.run_journal import RunInterrupted, Watch
 from ci_gate.gate.side_by_side import Party, run_side_by_side
 from ci_gate.gate.suites import configured_suite
 from ci_gate.gate.worktree import work_tree

@@ -12,9 +12,9 @@ from ci_gate.agents.strictness import Determinism, Noted
 from ci_gate.config import SuiteConfig
 from ci_gate.errors import UsageError, printable
 from ci_gate.gate.execution import Execution, Work, execute, noted_lines
-from ci_gate.gate.measure import RunInterrupted
 from ci_gate.gate.project import Project, Word, open_project
 from ci_gate.gate.replaying import Found, Playback, find_recording
+from ci_gate.gate.run_journal import RunInterrupted
 from ci_gate.gate.suites import configured_suite
 from ci_gate.gate.walking import Walk, WalkedPlayback, without_haste
 from ci_gate.gate.witness import Witness

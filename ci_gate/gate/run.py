@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ci_gate.gate.bar import find_bar
-from ci_gate.gate.measure import Measured, RunOptions, Watch, measure, prepare
+from ci_gate.gate.measure import Measured, measure
+from ci_gate.gate.preparing import RunOptions, prepare
 from ci_gate.gate.project import Word, open_project, refuse_privileged_event
+from ci_gate.gate.run_journal import Watch
 
 __all__ = ["RunRequest", "run"]
 

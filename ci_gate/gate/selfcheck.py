@@ -11,7 +11,8 @@ from ci_gate.config import SuiteConfig
 from ci_gate.decision.selfcheck import WholeRun, self_check, whole_runs
 from ci_gate.errors import BaselineError, UsageError, printable
 from ci_gate.gate.bar import find_bar
-from ci_gate.gate.measure import RunOptions, Watch, measure, prepare
+from ci_gate.gate.measure import measure
+from ci_gate.gate.preparing import RunOptions, prepare
 from ci_gate.gate.project import (
     Project,
     Word,
@@ -19,6 +20,7 @@ from ci_gate.gate.project import (
     open_project,
     refuse_privileged_event,
 )
+from ci_gate.gate.run_journal import Watch
 from ci_gate.model.policy import Policy
 from ci_gate.model.run import Side
 from ci_gate.model.selfcheck import SelfCheck

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import msgspec
 
 from ci_gate.gate.execution import Execution, Work, execute
-from ci_gate.gate.measure import RunInterrupted
 from ci_gate.gate.project import Project, Word, open_project
 from ci_gate.gate.recording import TRACES, Recording, redactor_maker
 from ci_gate.gate.replay import LastRecord, find_task
+from ci_gate.gate.run_journal import RunInterrupted
 from ci_gate.gate.witness import Witness
 from ci_gate.model.run import RunHeader, StopReason
 from ci_gate.model.suite import PlannedTrial, Suite

@@ -14,8 +14,10 @@ from ci_gate.errors import BaselineError, Problem, UsageError, printable
 from ci_gate.gate.bar import admitted_ks, anchor_path, baseline_path
 from ci_gate.gate.determinism import require_determinism
 from ci_gate.gate.keeping import Keeping, RunWithTraces, StagedTraces, kept_folder
-from ci_gate.gate.measure import RunOptions, Watch, measure, prepare
+from ci_gate.gate.measure import measure
+from ci_gate.gate.preparing import RunOptions, prepare
 from ci_gate.gate.project import Project, Word, open_project, refuse_privileged_event
+from ci_gate.gate.run_journal import Watch
 from ci_gate.model.run import Baseline
 from ci_gate.store.baselines import dump_baseline, load_baseline, to_side
 from ci_gate.store.files import write_whole
