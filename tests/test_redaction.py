@@ -246,3 +246,21 @@ def test_the_quick_look_misses_nothing_that_a_text_alone_shows(shape, before, af
     text = before + shape + after
 
     assert Redactor().value([{"note": text}]) == [{"note": Redactor().text(text)}]
+
+
+@pytest.mark.parametrize("option", ["--password", "--token", "--api-key", "-secret", "--API_KEY"])
+def test_what_follows_an_option_that_names_a_secret_is_taken_out(option):
+    """Wherever it stands on a command line, and from then on anywhere."""
+    redactor = Redactor()
+
+    shown = redactor.value({"argv": ["tool", "-v", option, "hunter2hunter2", "x"]})
+
+    assert shown == {"argv": ["tool", "-v", option, "[REDACTED:secret]", "x"]}
+    assert redactor.text("said hunter2hunter2") == "said [REDACTED:secret]"
+
+
+def test_an_option_without_a_value_hides_no_other_option():
+    """``--password --verbose`` asks for the password."""
+    argv = ["tool", "--password", "--verbose-mode", "--tokens", "1234567890"]
+
+    assert Redactor().value(argv) == argv

@@ -124,6 +124,8 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
         Trace and output.
     claims_environment : bool
         Exit status 75 or a result whose status is ``errored``.
+    through_provider : bool
+        The exception is, or was raised from, a failure of the model's provider that was seen.
     through_fault : bool
         An injected fault stands in the chain of the exception.
     faults : tuple of str
@@ -135,6 +137,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     exceptions: tuple[str, ...] = ()
     text: str = ""
     claims_environment: bool = False
+    through_provider: bool = False
     through_fault: bool = False
     faults: tuple[str, ...] = ()
 
@@ -183,7 +186,8 @@ def judged_ending(ending: Ending, patterns: Patterns) -> Judged:
     patterns : Patterns
         The configured environment errors.
     """
-    evidence = ending.reason if ending.claims_environment else patterns.match(ending)
+    is_shown = ending.claims_environment or ending.through_provider
+    evidence = ending.reason if is_shown else patterns.match(ending)
     if evidence is None:
         return Judged(Status.FAILED, ending.reason)
     if _is_injected(ending, evidence):

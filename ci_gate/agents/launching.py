@@ -21,6 +21,7 @@ Mode = Literal["serial", "inline", "grade"]
 
 _WORKER = Path(__file__).with_name("worker.py")
 _GUARD = Path(__file__).with_name("worker_guard.py")
+_CHANNELS = Path(__file__).with_name("worker_channels.py")
 _LOAD_S = 60.0
 _SHOWN_CHARS = 1500
 
@@ -184,6 +185,9 @@ class WorkerSetting(NamedTuple):
             memory_mb=self.spec.memory_mb,
             real_delays=self.real_delays,
             threads=self.threads,
+            channels=str(_CHANNELS),
+            base_url_env=self.spec.base_url_env,
+            send_seed=self.spec.send_seed,
             **self._held(),
         )
         return Launcher(

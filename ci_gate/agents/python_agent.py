@@ -277,5 +277,6 @@ def _raised(failure: Failure) -> Ending:
         # A result that the worker refused is no exception of the agent's.
         said=reason if failure.exceptions else "",
         exceptions=failure.exceptions,
+        through_provider=failure.provider,
         through_fault=failure.fault,
     )

@@ -41,6 +41,8 @@ class LoadOrder(msgspec.Struct, frozen=True, kw_only=True, tag_field="op", tag="
 
     ``guard`` is the path of ``worker_guard.py`` where something is to be watched: ``network`` is
     ``inherit``, ``none`` or ``replay``, ``determinism`` is ``off``, ``raise`` or ``warn``.
+    ``channels`` is the path of ``worker_channels.py``; ``base_url_env`` names the variables that
+    may hold the base URL of the model's API.
     """
 
     root: str
@@ -53,6 +55,9 @@ class LoadOrder(msgspec.Struct, frozen=True, kw_only=True, tag_field="op", tag="
     guard: str | None = None
     network: str = "inherit"
     determinism: str = "off"
+    channels: str = ""
+    base_url_env: tuple[str, ...] = ()
+    send_seed: bool = False
 
 
 class RunOrder(msgspec.Struct, frozen=True, kw_only=True, tag_field="op", tag="run"):
@@ -108,6 +113,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     exceptions: tuple[str, ...] = ()
     fault: bool = False
+    provider: bool = False
     trace: str = ""
 
 

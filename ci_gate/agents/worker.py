@@ -92,8 +92,8 @@ class ToolError(Exception):
         self.is_fault = is_fault
 
 
-class NotInThisVersionError(AttributeError, NotImplementedError):
-    """A channel that later versions of ci-gate offer."""
+class ProviderError(ToolError):
+    """The provider of a model failed by itself: HTTP 429, 5xx, or nobody is there."""
 
 
 class ReplayDriftError(BaseException):
@@ -875,6 +875,13 @@ class Files(Bound):
             file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
     def _inside(self, path: str) -> str:
+        """Return the absolute path of what is in the folder.
+
+        Raises
+        ------
+        OSError
+            There is no folder, or the path leads out of it.
+        """
         if self._folder is None:
             raise FileNotFoundError("this task has no fixture, so its trials have no folder")
         root = os.path.realpath(self._folder)
@@ -1021,6 +1028,19 @@ class _Progress:
         self.uuids: Any = None
 
 
+def _variables_of(message: Message) -> dict[str, str]:
+    """Return what a program learns about its trial, as one of the command protocol does."""
+    variables = {
+        "CI_GATE_SEED": f"0x{message['seed']:016x}",
+        "CI_GATE_TASK": message["task"]["id"],
+        "CI_GATE_TRIAL": str(message["trial"]),
+        "CI_GATE_NOW": message["now"],
+        "CI_GATE_WORKDIR": message.get("workdir"),
+        "CI_GATE_DB": message.get("database"),
+    }
+    return {name: value for name, value in variables.items() if value is not None}
+
+
 class Env:
     """Everything a trial offers to the agent.
 
@@ -1052,6 +1072,7 @@ class Env:
         self.trial: int = message["trial"]
         self.clock = TrialClock(message["now"])
         self.world = World(message.get("database"), message.get("workdir"))
+        self._variables = _variables_of(message)
         self.files = Files(self, message.get("workdir"))
         self.tools = Tools(self)
         self.kv = KeyValues(self)
@@ -1087,18 +1108,15 @@ class Env:
         return self._progress.turns or None
 
     @property
-    def llm(self) -> Any:
-        """Not in this version."""
-        raise NotInThisVersionError(
-            "env.llm is not in this version of ci-gate: use the provider's own client"
-        )
+    def shell(self) -> Any:
+        """Programs that run in the trial's folder; see ``worker_channels.Shell``."""
+        return self._desk.channels["Shell"](self, self.files._inside, self._variables)
 
     @property
-    def shell(self) -> Any:
-        """Not in this version."""
-        raise NotInThisVersionError(
-            "env.shell is not in this version of ci-gate: use subprocess in a tool"
-        )
+    def llm(self) -> Any:
+        """The model's API; see ``worker_channels.Llm``."""
+        door = self._desk.channels["Door"](self._desk.base_url_env, os.environ)
+        return self._desk.channels["Llm"](self, door, self._desk.send_seed)
 
     def finish(self, value: Any) -> Any:
         """Return what an asynchronous tool ends with; any other value as it is."""
@@ -1287,8 +1305,21 @@ class Desk:
         self.real_delays: bool = order["real_delays"]
         self.limits = (Capabilities(order["allow"]),) if order.get("allow") else ()
         self.guard = _guard_of(order)
+        self.base_url_env: Sequence[str] = order.get("base_url_env", ())
+        self.send_seed: bool = order.get("send_seed", False)
+        self._channels: dict[str, Any] = {}
+        self._channels_file: str = order.get("channels", "")
         self.function: Any = None
         self._loop: Any = None
+
+    @property
+    def channels(self) -> dict[str, Any]:
+        """What ``worker_channels`` has, read when it is first asked for."""
+        if not self._channels:
+            known = {"Observation": Observation, "ToolError": ToolError}
+            given = {**known, "ProviderError": ProviderError}
+            self._channels = _part(self._channels_file, "ci_gate_worker_channels", given)
+        return self._channels
 
     def watching(self, conduct: Conduct) -> Any:
         """Return a ``with`` block in which the code of a trial runs."""
@@ -1351,11 +1382,18 @@ def _guard_of(order: Message) -> Any:
     """
     if not order.get("guard"):
         return None
-    with open(order["guard"], encoding="utf-8") as file:
-        code = compile(file.read(), _OWN_FILE, "exec", dont_inherit=True)
-    found: dict[str, Any] = {"__name__": "ci_gate_worker_guard"}
-    exec(code, found)  # noqa: S102 - a part of this program, named by its parent
+    found = _part(order["guard"], "ci_gate_worker_guard", {})
     return found["Guard"](order["root"], order["network"], order["determinism"])
+
+
+def _part(path: str, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what another file of this program defines, with what it is given from here."""
+    with open(path, encoding="utf-8") as file:
+        code = compile(file.read(), _OWN_FILE, "exec", dont_inherit=True)
+    found: dict[str, Any] = {"__name__": name}
+    exec(code, found)  # noqa: S102 - a part of this program, named by its parent
+    found.update(given)
+    return found
 
 
 class _ThreadLoop:
@@ -1439,12 +1477,13 @@ def failure_of(error: BaseException, root: str) -> Message:
 
     ``exceptions`` are the qualified names of the classes of the exception and of its explicit
     causes, none for a result that was refused here; ``fault`` says that an injected fault is
-    anywhere behind it.
+    anywhere behind it, ``provider`` that it is, or was raised from, a provider's failure.
     """
     return {
         "reason": _reason_of(error, root),
         "exceptions": [] if isinstance(error, GarbageError) else _class_names(error),
         "fault": any(isinstance(e, ToolError) and e.is_fault for e in _chain(error)),
+        "provider": any(isinstance(e, ProviderError) for e in _causes(error)),
         "trace": _trace_of(error),
     }
 
@@ -1472,14 +1511,18 @@ def _place_of(error: BaseException, root: str) -> str:
 
 
 def _class_names(error: BaseException) -> list[str]:
-    names: list[str] = []
+    classes = itertools.chain.from_iterable(type(e).__mro__[:-1] for e in _causes(error))
+    return [f"{c.__module__}.{c.__qualname__}" for c in classes]
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """Return an exception and its explicit causes."""
     seen: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and cause not in seen and len(seen) < 20:
         seen.append(cause)
-        names += [f"{c.__module__}.{c.__qualname__}" for c in type(cause).__mro__[:-1]]
         cause = cause.__cause__
-    return names
+    return seen
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:

@@ -51,8 +51,6 @@ NOT_YET: Sequence[NotYet] = (
     NotYet(("run", "traces")),
     NotYet(("run", "executor"), ("ray",)),
     NotYet(("faults", "model", "rate_permille")),
-    NotYet(("gateway", "base_url_env")),
-    NotYet(("gateway", "send_seed"), (True,)),
     NotYet(("judge", "base_url")),
     NotYet(("judge", "model")),
     NotYet(("judge", "api_key_env")),

@@ -44,6 +44,8 @@ __all__ = [
     "same_agent",
 ]
 
+# Of ``[gateway]``, under whose name they are shown.
+_GATEWAY_KEYS = ("base_url_env", "send_seed")
 # What a change may set for itself; everything else is part of the bar it is held against.
 _OWN_AGENT_KEYS = ("python", "command", "protocol", "interpreter", "root", "files", "setup")
 _OWN_TABLES = ("report",)
@@ -133,7 +135,11 @@ def config_of(file: ConfigFile, *, name: str, root: Path) -> Config:
         name=name,
         root=str(root),
         suites=tuple(_with_canonical_seed(suite) for suite in file.suite),
-        agent=_agent_of(file.agent, root),
+        agent=msgspec.structs.replace(
+            _agent_of(file.agent, root),
+            base_url_env=file.gateway.base_url_env,
+            send_seed=file.gateway.send_seed,
+        ),
         run=file.run,
         faults=_faults_of(file.faults),
         model_faults=file.faults.model if file.faults else ModelFaults(),
@@ -246,10 +252,10 @@ def _bar(config: Config, suites: Collection[str]) -> dict[str, str]:
     tables = msgspec.structs.asdict(config)
     for name in ("name", "root", "suites", "agent", "faults", "model_faults", *_OWN_TABLES):
         del tables[name]
-    agent = msgspec.structs.asdict(config.agent)
+    agent, hidden = msgspec.structs.asdict(config.agent), (*_OWN_AGENT_KEYS, *_GATEWAY_KEYS)
     ordered = {
         "suite": {suite.name: suite for suite in config.suites if suite.name in suites},
-        "agent": {key: agent[key] for key in agent if key not in _OWN_AGENT_KEYS},
+        "agent": {key: agent[key] for key in agent if key not in hidden},
         **({"faults": config.faults} if config.faults else {}),
         **tables,
     }

@@ -420,10 +420,13 @@ class GatewayConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", examples=["OPENAI_BASE_URL"])],
             ...,
         ],
-        Meta(description="Environment variables that point the agent at the trial's gateway."),
+        Meta(
+            description="Environment variables that may hold the base URL of the model's API, for "
+            "`env.llm`; the first that is set counts."
+        ),
     ] = ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL")
     send_seed: Annotated[
-        bool, Meta(description="Put the trial's seed into requests of APIs that accept one.")
+        bool, Meta(description="Put the trial's seed, modulo 2^31, into the requests of `env.llm`.")
     ] = False
 
 

@@ -39,6 +39,10 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
         Capabilities; empty: all.
     setup : tuple of str
         Command that prepares a fresh work tree.
+    base_url_env : tuple of str
+        Variables that may hold the base URL of the model's API.
+    send_seed : bool
+        Whether requests to it get the trial's seed.
     """
 
     python: str | None = None
@@ -55,6 +59,8 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
     laundered_errors: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
     setup: tuple[str, ...] = ()
+    base_url_env: tuple[str, ...] = ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL")
+    send_seed: bool = False
 
 
 class FaultPolicy(msgspec.Struct, frozen=True, kw_only=True):

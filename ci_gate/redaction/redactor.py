@@ -13,6 +13,7 @@ import copy
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Final
 
 from ci_gate.codec import encode
@@ -248,7 +249,25 @@ def _is_header(value: Mapping[str, Any]) -> bool:
 
 
 def _secret_places(items: Sequence[Any]) -> frozenset[int]:
-    """Return where secrets stand in a list of names and values by turns, such as one header."""
+    """Return where secrets stand in a list: after an option, or after the name of a header."""
+    return _places_after_options(items) | _places_by_turns(items)
+
+
+def _places_after_options(items: Sequence[Any]) -> frozenset[int]:
+    """Return where the secrets of a command line stand, such as what follows ``--password``."""
+    return frozenset(
+        place
+        for place, (option, value) in enumerate(pairwise(items), start=1)
+        if isinstance(option, str) and option[:1] == "-" and _is_secret_option(option)
+        if isinstance(value, str) and value[:2] != "--"
+    )
+
+
+def _is_secret_option(option: str) -> bool:
+    return option.lower() == "--token" or is_secret_name(option)
+
+
+def _places_by_turns(items: Sequence[Any]) -> frozenset[int]:
     if len(items) % 2 or not all(isinstance(item, str) for item in items):
         return frozenset()
     names = items[::2]

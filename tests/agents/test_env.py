@@ -324,23 +324,6 @@ def run(task, env):
     asyncio.run(run())
 
 
-def test_channels_of_later_versions_say_so(tmp_path: Path) -> None:
-    """``env.llm`` and ``env.shell`` are refused by name and look absent to ``hasattr``."""
-    desk = Desk(
-        tmp_path,
-        """
-def run(task, env):
-    assert not hasattr(env, "llm")
-    try:
-        env.shell("ls")
-    except NotImplementedError as error:
-        return str(error)
-""",
-    )
-    said = answer(run_one(desk.python()))
-    assert said == "env.shell is not in this version of ci-gate: use subprocess in a tool"
-
-
 @pytest.mark.parametrize("isolation", ISOLATIONS)
 def test_asynchronous_tools_work_from_every_kind_of_agent(tmp_path: Path, isolation: str) -> None:
     """``call`` and ``acall`` reach synchronous and asynchronous tools alike, also at once."""

@@ -121,7 +121,7 @@ until = 2027-01-15
     ("table", "model", "apart"),
     [
         (GateConfig, Policy, {"errors", "max_errored_rate", "deterministic"}),
-        (AgentTable, AgentSpec, set()),
+        (AgentTable, AgentSpec, {"base_url_env", "send_seed"}),
         (FaultsTable, FaultPolicy, set()),
     ],
 )
@@ -309,8 +309,6 @@ def test_suites_need_different_names() -> None:
         ("run", 'traces = "t"', "run.traces"),
         ("run", 'executor = "ray"', "run.executor"),
         ("faults.model", "rate_permille = 1", "faults.model.rate_permille"),
-        ("gateway", "send_seed = true", "gateway.send_seed"),
-        ("gateway", 'base_url_env = ["X_URL"]', "gateway.base_url_env"),
         ("judge", 'model = "m"', "judge.model"),
         ("judge", "min_kappa = 0.1", "judge.min_kappa"),
         ("report", 'language = "zh"', "report.language"),
