@@ -1537,7 +1537,7 @@ def _chain(error: BaseException | None) -> list[BaseException]:
 
 
 def _trace_of(error: BaseException) -> str:
-    """Return the end of the trace from the agent's first frame on; "" where it has none."""
+    """Return the end of the trace from the agent's first frame to its last; "" without any."""
     import traceback
 
     frames = error.__traceback__
@@ -1546,8 +1546,11 @@ def _trace_of(error: BaseException) -> str:
     if frames is None:
         return ""
     try:
-        lines = traceback.format_exception(type(error), error, frames, limit=-20)
-        return "".join(lines)[-_MAX_TRACE_CHARS:]
+        found = traceback.TracebackException(type(error), error, frames, limit=-20)
+        # What a call by ``env`` raises comes from in here, which tells nobody anything.
+        while len(found.stack) > 1 and _is_machinery(found.stack[-1].filename):
+            found.stack.pop()
+        return "".join(found.format())[-_MAX_TRACE_CHARS:]
     except Exception:  # noqa: BLE001 - a hostile exception must not end the worker
         return ""
 

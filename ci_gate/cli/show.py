@@ -37,6 +37,12 @@ __all__ = [
 ]
 
 
+_LIVE = (
+    "The agent does not make the recorded calls, so this is no verdict on it; "
+    "`--live` makes every call for real."
+)
+
+
 class _Unwatched:
     """Progress that nobody wants to see."""
 
@@ -149,6 +155,7 @@ def show_replay(replayed: Replayed, *, is_walked: bool = False) -> None:
     """
     import sys
 
+    from ci_gate.model.breaches import is_breach
     from ci_gate.render.screen import console_for
     from ci_gate.render.trial import render_stopped, render_trial
 
@@ -165,6 +172,7 @@ def show_replay(replayed: Replayed, *, is_walked: bool = False) -> None:
         replayed.steps,
         console_for(sys.stdout, os.environ),
         remarks=(*_playback(replayed), *replayed.remarks),
+        hint=_LIVE if replayed.has_drifted and not is_breach(replayed.record.reason) else "",
     )
 
 

@@ -19,6 +19,7 @@ from ci_gate.gate.preparing import Prepared, RunOptions
 from ci_gate.gate.project import Project
 from ci_gate.gate.recording import Recording, traces_folder
 from ci_gate.gate.run_journal import RunJournal, Watch
+from ci_gate.gate.worktree import sweep_lost
 from ci_gate.model.policy import Policy
 from ci_gate.model.run import Stop, StopReason
 from ci_gate.model.suite import PlannedTrial, Suite
@@ -73,6 +74,7 @@ def measure(project: Project, prepared: Prepared, options: RunOptions, watch: Wa
     RunInterrupted
         The user stopped it.
     """
+    sweep_lost(project.repository)
     require_ready(project, prepared, options)
     _shield_output(project)
     with ExitStack() as stack:

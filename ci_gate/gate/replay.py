@@ -18,6 +18,7 @@ from ci_gate.gate.run_journal import RunInterrupted
 from ci_gate.gate.suites import configured_suite
 from ci_gate.gate.walking import Walk, WalkedPlayback, without_haste
 from ci_gate.gate.witness import Witness
+from ci_gate.gate.worktree import sweep_lost
 from ci_gate.model.run import StopReason
 from ci_gate.model.suite import PlannedTrial, Suite, Task
 from ci_gate.model.trace import TraceRecord
@@ -81,11 +82,15 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     walked: tuple[TraceRecord, ...] | None = None
 
     @property
+    def has_drifted(self) -> bool:
+        """Return whether the agent left its recording."""
+        return self.reconciliation is not None and not self.reconciliation.is_consistent
+
+    @property
     def exit_code(self) -> ExitCode:
         """Return the status of the process."""
-        if self.walked is not None and self.reconciliation is not None:
-            followed = self.reconciliation.is_consistent
-            return ExitCode.PASSED if followed else ExitCode.REGRESSED
+        if self.walked is not None:
+            return ExitCode.REGRESSED if self.has_drifted else ExitCode.PASSED
         return _EXIT[self.record.status]
 
 
@@ -127,6 +132,7 @@ def replay(request: ReplayRequest) -> Replayed:
         word=Word.BASE,
         environment=request.environment,
     )
+    sweep_lost(project.repository)
     suite, task = find_task(project, suite=request.suite, task=request.task)
     if request.walk is not None and request.walk.goes_on is not None:
         config, task = without_haste(project.config, task)

@@ -16,6 +16,7 @@ from ci_gate.gate.measure import Measured
 from ci_gate.gate.partings import partings_of
 from ci_gate.gate.project import Project, Word, open_project
 from ci_gate.gate.suites import configured_suite
+from ci_gate.gate.worktree import sweep_lost
 from ci_gate.model.suite import Suite
 from ci_gate.model.verdict import Verdict
 from ci_gate.model.verdict_traces import KeptTraces, UnplayedTrace, VerdictTraces
@@ -74,6 +75,7 @@ def check_traces(request: TraceCheckRequest) -> tuple[TracesChecked, ...]:
         environment=request.environment,
     )
     _require_playable(project.config)
+    sweep_lost(project.repository)
     found = [
         _checked(project.config, suite, find_kept(project, suite.name))
         for suite in (

@@ -10,12 +10,15 @@ from typing import NamedTuple
 
 import msgspec
 
+from ci_gate.errors import UsageError, printable
 from ci_gate.gate.execution import Execution, Work, execute
+from ci_gate.gate.kept_play import is_playable
 from ci_gate.gate.project import Project, Word, open_project
 from ci_gate.gate.recording import TRACES, Recording, redactor_maker
 from ci_gate.gate.replay import LastRecord, find_task
 from ci_gate.gate.run_journal import RunInterrupted
 from ci_gate.gate.witness import Witness
+from ci_gate.gate.worktree import sweep_lost
 from ci_gate.model.run import RunHeader, StopReason
 from ci_gate.model.suite import PlannedTrial, Suite
 from ci_gate.model.trace import Trace, TraceHeader, TraceRecord
@@ -55,7 +58,7 @@ def verify_twice(request: TwiceRequest) -> Twice:
     Raises
     ------
     UsageError
-        No suite has the task.
+        No suite has the task, or the agent is one whose calls to models cannot be answered.
     AgentSetupError
         The agent cannot be started.
     """
@@ -66,6 +69,8 @@ def verify_twice(request: TwiceRequest) -> Twice:
         word=Word.BASE,
         environment=request.environment,
     )
+    _require_python(project)
+    sweep_lost(project.repository)
     suite, task = find_task(project, suite=request.suite, task=request.task)
     planned = PlannedTrial(
         task=task,
@@ -79,6 +84,17 @@ def verify_twice(request: TwiceRequest) -> Twice:
         first = pair.run(Path(folder) / "first", None)
         second = pair.run(Path(folder) / "second", first.trace)
     return _compared(planned, first, second)
+
+
+def _require_python(project: Project) -> None:
+    """Refuse what would prove nothing: two runs of which each asks its models anew."""
+    if not is_playable(project.config):
+        raise UsageError(
+            f"protocol {printable(project.config.agent.protocol)} makes its calls by itself: its "
+            "models cannot be held still, so two runs that differ, or agree, prove nothing",
+            where="[agent]",
+            hint="`ci-gate trace diff` compares the traces of two runs.",
+        )
 
 
 class _Pair:

@@ -25,10 +25,29 @@ from ci_gate.errors import GitError, printable
 from ci_gate.gate.repository import Repository, find_repository, is_commit_id, run_git
 from ci_gate.sandbox.scratch import Scratch, sweep
 
-__all__ = ["work_tree"]
+__all__ = ["sweep_lost", "work_tree"]
 
 _NAME: Final = "ci-gate-recheck"
 _FILTERS: Final = r"^filter\..*\.(clean|smudge|process|required)$"
+
+
+def sweep_lost(repository: Repository | None) -> None:
+    """Remove what killed processes left: worlds and work trees that nobody has locked any more.
+
+    Parameters
+    ----------
+    repository : Repository or None
+        Whose list of work trees is cleared of ours that are gone.
+    """
+    sweep(Path(tempfile.gettempdir()))
+    if repository is not None and _may_have_work_trees(repository):
+        _forget_lost(repository)
+
+
+def _may_have_work_trees(repository: Repository) -> bool:
+    """Return whether it is worth asking git, which takes its time."""
+    own = repository.git_dir
+    return (own / "worktrees").is_dir() or (own / "commondir").is_file()
 
 
 @contextmanager
@@ -52,11 +71,8 @@ def work_tree(repository: Repository, commit: str) -> Iterator[Repository]:
         git cannot check it out: an object is missing, the disk is full, a filter cannot be
         switched off.
     """
-    parent = Path(tempfile.gettempdir())
-    # What a killed process left: its folder is locked by nobody any more.
-    sweep(parent)
-    _forget_lost(repository)
-    scratch = Scratch(parent)
+    sweep_lost(repository)
+    scratch = Scratch(Path(tempfile.gettempdir()))
     folder = scratch.folder / _NAME
     try:
         yield _checked_out(repository, commit, folder)

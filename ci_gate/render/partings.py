@@ -111,12 +111,17 @@ def kept_traces(verdict: Verdict, limits: Limits) -> Section | None:
     ]
     return Section(
         key="kept-traces",
-        title=f"Kept traces ({figures.count(len(kept.drifted))} of {figures.count(kept.kept)})",
+        title=_kept_title(kept),
         fold=Fold.OPEN if rows else Fold.CLOSED,
         lead=tuple(kept_sentences(kept)),
         table=table(columns, rows, most=limits.rows) if rows else None,
         notes=(inert(f"From {kept.origin}.", limit=300), _MEANING),
     )
+
+
+def _kept_title(kept: KeptTraces) -> str:
+    drifted, of = figures.count(len(kept.drifted)), figures.count(kept.kept)
+    return f"Kept traces ({drifted} of {of} drifted)"
 
 
 def kept_sentences(kept: KeptTraces) -> Iterator[str]:

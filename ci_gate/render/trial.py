@@ -30,6 +30,7 @@ def render_trial(
     console: Console,
     *,
     remarks: Sequence[str] = (),
+    hint: str = "",
 ) -> None:
     """Print what happened in a trial.
 
@@ -43,6 +44,8 @@ def render_trial(
         See ``render.screen.console_for``.
     remarks : sequence of str
         How it was run, and what is odd about it.
+    hint : str
+        What to do next; the last line.
     """
     _print_head(record, console, remarks)
     for number, step in enumerate(steps, start=1):
@@ -52,6 +55,8 @@ def render_trial(
     for grade in record.grades or ():
         _print_grade(grade, console)
     _print_result(record, console)
+    if hint:
+        print_line(console, f"  {hint}", style="yellow")
 
 
 def render_stopped(

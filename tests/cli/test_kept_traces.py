@@ -264,7 +264,7 @@ def test_kept_traces_are_played_before_the_first_trial(red):
 
     sentence = "1 of 2 kept traces: the agent makes other calls. First drift: refund/1, drift at"
     assert said.index(sentence) < said.index("Regressed: desk")
-    assert "Kept traces (1 of 2)" in report
+    assert "Kept traces (1 of 2 drifted)" in report
     assert json.loads((desk.path / "verdict.json").read_text())["traces"]["kept"]["played"] == 2
 
 
@@ -364,3 +364,16 @@ def test_traces_cannot_be_played_to_a_command(desk):
 
     assert ended.status == 2
     assert "[agent]: protocol command makes its calls by itself" in ended.err
+
+
+def test_a_run_that_is_refused_plays_no_trace_first(desk):
+    """An unfinished run is met at once, not after half a minute of playing."""
+    journal = desk.path / ".ci-gate" / "desk.run.jsonl"
+    journal.parent.mkdir(exist_ok=True)
+    journal.write_text('{"schema":"ci-gate/run@1","suite":"desk"}\n')
+
+    ended = desk.gate("check")
+
+    assert ended.status == 2
+    assert "desk.run.jsonl: holds an unfinished run" in ended.err
+    assert "kept trace" not in ended.err

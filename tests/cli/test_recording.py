@@ -6,6 +6,7 @@ import base64
 import json
 import shutil
 import sys
+import tempfile
 import zlib
 
 import msgspec
@@ -230,6 +231,19 @@ def test_an_agent_that_leaves_the_recording_is_told_where(recorded, before, afte
     assert ended.status == 1
     assert drift in ended.out
     assert "not consistent" in ended.out
+    assert ended.out.splitlines()[-1].endswith("`--live` makes every call for real.")
+
+
+def test_the_trace_of_a_drift_ends_at_the_agents_line(recorded):
+    """What happens within ``env`` is not the reader's."""
+    recorded.replace("desk.py", "CENTS = 1200", "CENTS = 1")
+
+    lines = gate(recorded, "replay", "refund/1").out.splitlines()
+
+    last = max(place for place, line in enumerate(lines) if 'File "' in line)
+    assert "desk.py" in lines[last]
+    assert 'env.tools.call("refund", cents=CENTS)' in lines[last + 1]
+    assert "worker" not in "".join(lines[last:])
 
 
 def test_an_agent_that_swallows_the_drift_does_not_pass(recorded):
@@ -692,3 +706,30 @@ def test_traces_of_several_suites_are_found_from_the_run_file(desk):
     assert ended.status == 0, ended.err
     assert "1 trace of 1 trial, all whole: 5 calls" in ended.out
     assert gate(desk, "replay", "--suite", "till", "refund/1").status == 0
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ["run", "--trials", "1", "--fresh"],
+        ["replay", "refund/1"],
+        ["trace", "verify", "--twice", "refund/1"],
+    ],
+)
+def test_whatever_runs_next_sweeps_what_a_killed_process_left(
+    recorded, tmp_path, monkeypatch, verb
+):
+    """A folder that nobody has locked, and its entry in git's list of work trees."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    recorded.git("init", "--quiet")
+    recorded.commit()
+    left = folder / "ci-gate-worlds-left"
+    recorded.git("worktree", "add", "--detach", str(left / "ci-gate-recheck"))
+    (left / "lock").write_text("")
+
+    assert gate(recorded, *verb).status == 0
+
+    assert not left.exists()
+    assert len(recorded.git("worktree", "list").splitlines()) == 1

@@ -114,15 +114,14 @@ def test_a_command_cannot_be_held_to_it(desk, verb):
     assert "--strict-determinism: needs a Python agent" in ended.err
 
 
-@pytest.mark.parametrize("key", ['network = "none"', 'allow = ["llm"]'])
-def test_a_command_is_not_told_to_be_held(desk, key):
+def test_a_command_is_not_told_to_be_held(desk):
     """By a key that would be ignored."""
-    desk.replace("ci-gate.toml", 'python = "desk:run"', f'command = ["true"]\n{key}')
+    desk.replace("ci-gate.toml", 'python = "desk:run"', 'command = ["true"]\nallow = ["llm"]')
 
     ended = desk.gate("run")
 
     assert ended.status == 2
-    assert f"agent.{key.split()[0]}: needs a Python agent" in ended.err
+    assert "agent.allow: needs a Python agent" in ended.err
 
 
 @pytest.mark.parametrize("entry", ["", ":x", "tool:", " tool", "tool:a "])
@@ -224,6 +223,16 @@ def test_lanes_that_alternate_otherwise_are_another_chain(desk):
     assert ended.status == 1
     assert "The first call that differs is call 0." in ended.out
     assert "how the lanes alternate differs" in ended.out
+
+
+def test_a_command_is_not_run_twice(desk):
+    """Its models cannot be held still, so that nothing would be proven, whatever comes of it."""
+    desk.replace("ci-gate.toml", 'python = "desk:run"', 'command = ["true"]')
+
+    ended = desk.gate("trace", "verify", "--twice", "refund/1")
+
+    assert ended.status == 2
+    assert "[agent]: protocol command makes its calls by itself: its models cannot be" in ended.err
 
 
 def test_an_errored_trial_verifies_nothing(desk):

@@ -10,7 +10,7 @@ import pytest
 
 from ci_gate.errors import GitError
 from ci_gate.gate.repository import find_repository
-from ci_gate.gate.worktree import work_tree
+from ci_gate.gate.worktree import sweep_lost, work_tree
 
 
 @pytest.fixture
@@ -155,3 +155,24 @@ def test_a_commit_that_is_not_there_is_named(
         pass
 
     assert not list(temporary.iterdir())
+
+
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_what_a_killed_recheck_left_is_swept(
+    new_repository: Callable[..., object], temporary: Path, tmp_path: Path, is_linked: bool
+) -> None:
+    """Folder and entry of git's list, whether or not the next process rechecks anything."""
+    folder = new_repository()
+    folder.commit({"f": ""})
+    top, kept = folder.path, 1
+    if is_linked:
+        folder.git("worktree", "add", "--detach", str(tmp_path / "linked"))
+        top, kept = tmp_path / "linked", 2
+    left = temporary / "ci-gate-worlds-x"
+    folder.git("worktree", "add", "--detach", str(left / "ci-gate-recheck"))
+    (left / "lock").write_text("")
+
+    sweep_lost(find_repository(top))
+
+    assert not list(temporary.iterdir())
+    assert len(folder.git("worktree", "list").splitlines()) == kept
