@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from ci_gate.model.run import Side
 from ci_gate.model.verdict import Attribution, Recheck
 
 __all__ = ["Circumstances"]
@@ -46,6 +47,9 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
         Sentences that the report shows and that decide nothing.
     recheck : Recheck or None
         What came out when base and candidate were run again; None where they were not.
+    calm : Side or None
+        The candidate without faults, which is shown beside it and decides nothing; None where it
+        was not run so.
     """
 
     baseline_status: Literal["found", "absent", "missing"] = "found"
@@ -59,6 +63,7 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
     replay_command: str = "ci-gate replay {task} --trial {trial}"
     warnings: tuple[str, ...] = ()
     recheck: Recheck | None = None
+    calm: Side | None = None
 
     @property
     def attribution(self) -> Attribution | None:

@@ -36,15 +36,17 @@ from ci_gate.decision.flips import Flips, flips_of
 from ci_gate.decision.foretold import foretold_metrics, foretold_tasks
 from ci_gate.decision.guards import guards_of
 from ci_gate.decision.matching import Matching, match_tasks, run_day
-from ci_gate.decision.measures import economics_of, resilience_of
+from ci_gate.decision.measures import economics_of
 from ci_gate.decision.metrics import floors_of, tested_metrics, untested_metrics
 from ci_gate.decision.pairing import PairedTask, pair_task, planned_scores, seeds_shared
 from ci_gate.decision.policy_checks import require_judgeable
 from ci_gate.decision.provenance import provenance_of
+from ci_gate.decision.resilience import FaultedSides, resilience_of
 from ci_gate.decision.slide import slide_of
 from ci_gate.decision.stopped import StoppedRun, examine_stop
 from ci_gate.model.copies import without_copies
 from ci_gate.model.policy import Policy
+from ci_gate.model.resilience import Resilience
 from ci_gate.model.run import PASSED, ErrorPolicy, Side, SideTask
 from ci_gate.model.verdict import (
     FloorResult,
@@ -127,7 +129,7 @@ def compare(
         slide=slide,
         tasks=_claims(case, study),
         method=_method(study, policy, anchored=slide is not None),
-        resilience=_by_side(case, study.matching, resilience_of),
+        resilience=_resilience(case, study.matching),
         economics=economics,
         provenance=provenance_of(baseline, candidate, case.circumstances.provenance),
         remarks=(
@@ -164,6 +166,11 @@ class _Case(msgspec.Struct, frozen=True, dict=True):
         if self.policy.deterministic:
             return first_runs(side, self.errors)
         return without_copies(side, before)
+
+    @cached_property
+    def calm(self) -> Side | None:
+        calm = self.circumstances.calm
+        return None if calm is None else self._counted(calm)
 
     @property
     def sides(self) -> tuple[Side, ...]:
@@ -429,6 +436,19 @@ def _by_side(
     before, after = _tasks_shown(case, matching)
     sides = {"baseline": before, "candidate": after}
     return {side: measure(tasks) for side, tasks in sides.items() if tasks}
+
+
+def _resilience(case: _Case, matching: Matching) -> Resilience:
+    before, after = _tasks_shown(case, matching)
+    return resilience_of(
+        FaultedSides(
+            baseline=before,
+            candidate=after,
+            whole=case.candidate,
+            calm=case.calm,
+            errors=case.errors,
+        )
+    )
 
 
 def _remarks(

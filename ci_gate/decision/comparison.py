@@ -14,6 +14,7 @@ from ci_gate.decision.extension import ExtensibleRun
 from ci_gate.decision.flips import Flips
 from ci_gate.decision.matching import Matching
 from ci_gate.decision.stopped import StoppedRun
+from ci_gate.model.resilience import Resilience
 from ci_gate.model.run import StopReason
 from ci_gate.model.verdict import (
     Claim,
@@ -79,7 +80,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         None where nothing was tested against an anchor.
     tasks : tuple of TaskResult
     method : Method
-    resilience, economics, provenance : mapping
+    resilience : Resilience
+    economics, provenance : mapping
     remarks : tuple of str
         What a reader should know and no rule depends on.
     """
@@ -111,7 +113,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     slide: SlideResult | None
     tasks: tuple[TaskResult, ...]
     method: Method
-    resilience: Mapping[str, Any]
+    resilience: Resilience
     economics: Mapping[str, Any]
     provenance: Mapping[str, Any]
     remarks: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What the trials of a side cost, how long they took, and how they met faults.
+"""What the trials of a side cost and how long they took.
 
 Sums over tasks and runs; decides nothing. What is unknown is None, never 0.
 """
@@ -10,32 +10,9 @@ from math import fsum
 
 from ci_gate.model.run import FAILED, PASSED, Measure, SideTask
 
-__all__ = ["economics_of", "resilience_of"]
+__all__ = ["economics_of"]
 
 Tasks = Mapping[str, SideTask]
-
-
-def resilience_of(tasks: Tasks) -> dict[str, float | int | None]:
-    """Return how a side met faults, over all its tasks.
-
-    Returns
-    -------
-    dict
-        ``trials`` judged; ``faulted`` trials, which met a fault, and ``recovered`` ones, which
-        recovered from every one; ``self_healing_rate``, their ratio; ``looped`` trials and
-        ``dead_loop_rate``, over the trials of the runs where it is known.
-    """
-    faulted = _sum(task.faulted for task in tasks.values())
-    recovered = _sum(task.recovered for task in tasks.values())
-    looped = _sum(task.looped for task in tasks.values())
-    return {
-        "trials": sum(task.judged for task in tasks.values()),
-        "faulted": faulted,
-        "recovered": recovered,
-        "self_healing_rate": _ratio(recovered, faulted),
-        "looped": looped,
-        "dead_loop_rate": _ratio(looped, _trials_with_known_loops(tasks)),
-    }
 
 
 def economics_of(tasks: Tasks) -> dict[str, float | int | None]:
@@ -95,22 +72,8 @@ def _known_means(tasks: Tasks, name: str) -> Iterator[tuple[float, int]]:
                 yield measure.mean, judged if measure.known is None else min(measure.known, judged)
 
 
-def _trials_with_known_loops(tasks: Tasks) -> int:
-    return sum(
-        _judged(outcomes)
-        for task in tasks.values()
-        for looped, outcomes in zip(task.looped or (), task.outcomes, strict=False)
-        if looped is not None
-    )
-
-
 def _judged(outcomes: str) -> int:
     return outcomes.count(PASSED) + outcomes.count(FAILED)
-
-
-def _sum(counts: Iterable[tuple[int | None, ...] | None]) -> int | None:
-    known = [count for runs in counts for count in runs or () if count is not None]
-    return sum(known) if known else None
 
 
 def _ratio(total: float | None, of: int | None) -> float | None:

@@ -216,6 +216,8 @@ class SideTask(msgspec.Struct, frozen=True, kw_only=True):
         Seed of each index in hexadecimal, where known.
     measures : mapping of str to tuple
         ``turns``, ``tokens``, ``cost_usd``, ``duration_s``, process measures: one entry a repeat.
+    tool_calls : tuple or None
+        How many tools were called: as a measure, which a run file knows and a baseline does not.
     faulted, recovered, looped : tuple or None
         Counts a repeat, where known.
     reasons : mapping of (trial, repeat) to str
@@ -232,6 +234,7 @@ class SideTask(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: tuple[str, ...]
     seeds: tuple[str | None, ...] | None = None
     measures: Mapping[str, tuple[Measure | None, ...]] = msgspec.field(default_factory=dict)
+    tool_calls: tuple[Measure | None, ...] | None = None
     faulted: tuple[int | None, ...] | None = None
     recovered: tuple[int | None, ...] | None = None
     looped: tuple[int | None, ...] | None = None
@@ -256,6 +259,7 @@ class SideTask(msgspec.Struct, frozen=True, kw_only=True):
             self,
             outcomes=self.outcomes[one],
             measures={name: values[one] for name, values in self.measures.items()},
+            tool_calls=self.tool_calls and self.tool_calls[one],
             faulted=self.faulted and self.faulted[one],
             recovered=self.recovered and self.recovered[one],
             looped=self.looped and self.looped[one],

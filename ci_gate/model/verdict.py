@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from ci_gate.model.resilience import Resilience
 from ci_gate.model.verdict_traces import VerdictTraces
 
 __all__ = [
@@ -370,7 +371,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     recheck: Recheck | None = None
     suite: SuiteChanges
     trials: TrialTotals
-    resilience: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    resilience: Resilience = Resilience()
     economics: Mapping[str, Any] = msgspec.field(default_factory=dict)
     provenance: Mapping[str, Any] = msgspec.field(default_factory=dict)
     traces: VerdictTraces | None = None

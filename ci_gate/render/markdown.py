@@ -33,7 +33,8 @@ SMALLEST_LIMIT = 1000
 
 _MARKS = {Decision.PASSED: "✅", Decision.REGRESSED: "❌", Decision.INCONCLUSIVE: "⚠️"}
 _DROPPED_FIRST = {
-    "measures": "resilience and economics",
+    "measures": "economics",
+    "resilience": "resilience",
     "improved": "improvements",
     "new": "new tasks",
     "quarantined": "quarantined tasks",

@@ -354,17 +354,16 @@ def warnings(verdict: Verdict, limits: Limits) -> Section | None:
 
 
 def measures(verdict: Verdict, limits: Limits) -> Section | None:
-    """Return resilience, economics and the other estimates of both sides in one table."""
-    facts = (verdict.resilience, verdict.economics)
-    every = [*_estimates(verdict), *(row for held in facts for row in _measure_rows(held))]
-    # Both parts count the trials; and what neither side knows is no row.
-    rows = [row for row in dict.fromkeys(every) if set(row[1:]) != {figures.UNKNOWN}]
+    """Return economics and the other estimates of both sides in one table."""
+    every = [*_estimates(verdict), *_measure_rows(verdict.economics)]
+    # What neither side knows is no row.
+    rows = [row for row in every if set(row[1:]) != {figures.UNKNOWN}]
     columns = (Column("Measure"), Column("Baseline", "number"), Column("Candidate", "number"))
     if not rows:
         return None
     return Section(
         key="measures",
-        title="Resilience, economics and other estimates",
+        title="Economics and other estimates",
         fold=Fold.CLOSED,
         table=table(columns, rows, optional=("Baseline",), most=limits.rows),
     )

@@ -18,6 +18,7 @@ from ci_gate.render.escape import inert
 from ci_gate.render.layout import Limits
 from ci_gate.render.partings import kept_traces, partings
 from ci_gate.render.recheck import recheck
+from ci_gate.render.resilience import resilience
 
 __all__ = ["ReportOptions", "view"]
 
@@ -44,6 +45,7 @@ _SECTIONS: tuple[Callable[[Verdict, Limits], Section | None], ...] = (
     task_sections.new,
     task_sections.quarantined,
     task_sections.errored,
+    resilience,
     suite_sections.measures,
     suite_sections.provenance,
 )

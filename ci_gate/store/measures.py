@@ -14,7 +14,7 @@ import msgspec
 from ci_gate.model.run import Measure
 from ci_gate.model.trial import Status, TrialRecord
 
-__all__ = ["STANDARD", "FaultCounts", "counted", "measured", "rounded"]
+__all__ = ["STANDARD", "FaultCounts", "counted", "measured", "rounded", "tool_calls"]
 
 STANDARD: Final = ("turns", "tokens", "cost_usd", "duration_s")
 Repeats = Sequence[Sequence[TrialRecord]]
@@ -45,6 +45,12 @@ def measured(repeats: Repeats) -> dict[str, tuple[Measure | None, ...]]:
     for name in sorted(own.difference(STANDARD)):
         found[name] = tuple(_measure(repeat, _own_reader(name)) for repeat in repeats)
     return found
+
+
+def tool_calls(repeats: Repeats) -> tuple[Measure | None, ...] | None:
+    """Return how many tools the trials of each repeat called; None where no trial says."""
+    found = tuple(_measure(repeat, _reader("tool_calls")) for repeat in repeats)
+    return found if any(found) else None
 
 
 def _reader(name: str) -> Callable[[TrialRecord], float | None]:

@@ -1,10 +1,10 @@
-"""What trials cost and how they met faults."""
+"""What trials cost."""
 
 from __future__ import annotations
 
 import pytest
 
-from ci_gate.decision.measures import economics_of, resilience_of
+from ci_gate.decision.measures import economics_of
 from ci_gate.model.run import Measure, SideTask
 
 
@@ -87,29 +87,3 @@ def test_what_nobody_measured_is_unknown_and_not_zero() -> None:
 
     assert found["cost_usd"] is None
     assert found["turns"] is None
-
-
-def test_self_healing_counts_only_trials_that_met_a_fault() -> None:
-    """Recovered over faulted, looped over the trials of the runs that know it."""
-    tasks = {
-        "refund": SideTask(
-            outcomes=("++--", "++++"), faulted=(3, None), recovered=(2, None), looped=(1, None)
-        ),
-        "cancel": SideTask(outcomes=("++",), faulted=(1,), recovered=(1,), looped=(0,)),
-    }
-
-    found = resilience_of(tasks)
-
-    assert found["self_healing_rate"] == 3 / 4
-    assert found["dead_loop_rate"] == 1 / 6
-    assert found["trials"] == 10
-
-
-def test_without_a_fault_there_is_no_self_healing_rate() -> None:
-    """0 of 0 is no rate."""
-    tasks = {"refund": SideTask(outcomes=("++",), faulted=(0,), recovered=(0,))}
-
-    found = resilience_of(tasks)
-
-    assert (found["faulted"], found["self_healing_rate"]) == (0, None)
-    assert found["looped"] is None

@@ -11,6 +11,12 @@ from typing import Any
 
 import msgspec
 
+from ci_gate.model.resilience import (
+    Conditions,
+    Resilience,
+    TaskResilience,
+    TrialsInCondition,
+)
 from ci_gate.model.verdict import (
     Claim,
     Counts,
@@ -207,14 +213,59 @@ def green() -> Verdict:
             task("cancel-0031", Claim.IMPROVED, "12/32", "8/8"),
             task("lookup-0007", Claim.SUSPECT, "30/32", "5/8", 0.031, adjusted=0.64, failing=[2]),
         ],
-        resilience={
-            "baseline": {"trials": 1600, "faulted": 412, "self_healing_rate": 0.93},
-            "candidate": {"trials": 400, "faulted": 103, "self_healing_rate": 0.922},
-        },
+        resilience=_resilience(),
         economics={
             "baseline": {"successes": 1456, "cost_per_success_usd": 0.002312, "turns": 5.04},
             "candidate": {"successes": 365, "cost_per_success_usd": 0.002288, "turns": 4.97},
         },
+    )
+
+
+def _resilience() -> Resilience:
+    """The suite in calm beside faults; one task loses by them and does not heal."""
+    calm, faulted = "8/8", "5/8"
+    return Resilience(
+        under_faults=True,
+        baseline=condition("1456/1600", faulted=412, recovered=383, looped=3, steps=5.04),
+        candidate=condition("365/400", faulted=103, recovered=95, looped=1, steps=4.97),
+        calm=condition("396/400", faulted=0, recovered=0, looped=0, steps=4.51),
+        between=Conditions(
+            tasks=50, seeds=398, difference=-0.0775, interval=(-0.098, -0.057), steps_ratio=1.102
+        ),
+        steps_in="turns",
+        tasks=(
+            TaskResilience(
+                task="lookup-0007",
+                candidate=condition(faulted, faulted=4, recovered=1, looped=1, steps=6.2),
+                calm=condition(calm, faulted=0, recovered=0, looped=0, steps=4.0),
+                between=Conditions(
+                    tasks=1, seeds=8, difference=-0.375, interval=(-0.78, 0.03), steps_ratio=1.55
+                ),
+            ),
+            TaskResilience(
+                task="refund-4812",
+                candidate=condition(calm, faulted=3, recovered=3, looped=0, steps=5.0),
+            ),
+        ),
+    )
+
+
+def condition(
+    judged: str, *, faulted: int, recovered: int, looped: int, steps: float
+) -> TrialsInCondition:
+    """Return the trials of a condition, ``passed/judged``; the rates follow."""
+    passed, trials = map(int, judged.split("/"))
+    return TrialsInCondition(
+        trials=trials,
+        passed=passed,
+        pass_rate=passed / trials,
+        interval=(max(0.0, passed / trials - 0.02), min(1.0, passed / trials + 0.02)),
+        faulted=faulted,
+        recovered=recovered,
+        self_healing_rate=recovered / faulted if faulted else None,
+        looped=looped,
+        dead_loop_rate=looped / trials,
+        steps=steps,
     )
 
 
@@ -465,7 +516,17 @@ def hostile(texts: Sequence[str] = HOSTILE_TEXTS) -> Verdict:
             )
             for text in texts
         ),
-        resilience={text: {"baseline": text, "candidate": text} for text in texts},
+        resilience=Resilience(
+            under_faults=True,
+            candidate=condition("1/1", faulted=1, recovered=1, looped=0, steps=1.0),
+            tasks=tuple(
+                TaskResilience(
+                    task=text,
+                    candidate=condition("0/1", faulted=1, recovered=0, looped=1, steps=1.0),
+                )
+                for text in texts
+            ),
+        ),
         economics={"baseline": dict.fromkeys(texts, 1), "candidate": {}},
         provenance={text: {"ref": text, "list": list(texts)} for text in texts},
         trials=TrialTotals(planned=1, run=1, judged=1, errored=0, stop=texts[-1]),

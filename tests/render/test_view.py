@@ -283,9 +283,8 @@ def test_guard_changes_have_their_unit() -> None:
 
 
 def test_measures_show_both_sides_and_infinity() -> None:
-    """Resilience and economics have a row a measure; a cost of no success is infinite."""
+    """Economics have a row a measure; a cost of no success is infinite."""
     made = verdict(
-        resilience={"baseline": {"trials": 10, "self_healing_rate": 0.93, "looped": None}},
         economics={
             "baseline": {"trials": 10, "successes": 9, "cost_per_success_usd": 0.0023},
             "candidate": {"successes": 0, "cost_per_success_usd": None},
@@ -296,7 +295,6 @@ def test_measures_show_both_sides_and_infinity() -> None:
     assert table(made, "measures").rows == (
         ("pass@8", "100 %", "98.0 %"),
         ("trials", "10", "–"),  # noqa: RUF001 - as shown
-        ("self healing rate", "93.0 %", "–"),  # noqa: RUF001 - as shown
         ("successes", "9", "0"),
         ("cost per success (USD)", "0.0023", "∞"),
     )
