@@ -16,7 +16,7 @@ from ci_gate.gate.project import Project, Word, nearest_config, open_project
 from ci_gate.gate.sides import load_side
 from ci_gate.model.policy import Policy
 from ci_gate.model.power import Prospect
-from ci_gate.store.files import write_whole
+from ci_gate.store.folders import write_named
 
 __all__ = ["PowerRequest", "power", "prospects_json", "write_prospects"]
 
@@ -116,4 +116,4 @@ def prospects_json(prospects: Sequence[Prospect]) -> bytes:
 
 def write_prospects(target: Path, prospects: Sequence[Prospect]) -> None:
     """Write the JSON into a file."""
-    write_whole(target, prospects_json(prospects))
+    write_named(target, prospects_json(prospects))

@@ -19,7 +19,7 @@ from ci_gate.errors import ConfigError, UsageError, printable
 from ci_gate.gate import gitbase
 from ci_gate.gate.fetching import Fetch, fetch_of
 from ci_gate.gate.gitbase import Base, Repository
-from ci_gate.store.folders import refuse_links
+from ci_gate.store.folders import own_folder
 
 __all__ = [
     "CONFIG_NAME",
@@ -192,7 +192,7 @@ def open_project(
         starts_as_base=before is None or configuration.same_agent(head, before),
         is_behind=base.kind == "pull-request" and gitbase.is_behind(repository, base),
         labelled=labelled,
-        output=_output_of(root, output),
+        output=own_folder(root / _OUTPUT if output is None else output, tree=root),
         fetch=fetch_of(environment),
     )
 
@@ -229,22 +229,6 @@ def _is_plain_file(top: Path, name: str) -> bool:
     parts = Path(name).parts
     places = [top.joinpath(*parts[: count + 1]) for count in range(len(parts))]
     return places[-1].is_file() and not any(place.is_symlink() for place in places)
-
-
-def _output_of(root: Path, named: Path | None) -> Path:
-    """Return the folder of results, whose path has no link.
-
-    Outside of the project a link is the user's own; inside, a change could have brought it along
-    to send results anywhere.
-    """
-    folder = root / _OUTPUT if named is None else named
-    whole = folder.absolute()
-    links = [place for place in (*whole.parents, whole) if place.is_symlink()]
-    for link in links:
-        place = link.parent.resolve() / link.name
-        if place.is_relative_to(root):
-            refuse_links(place)
-    return whole.resolve() if links else folder
 
 
 def _is_set(environment: Mapping[str, str], name: str) -> bool:

@@ -11,8 +11,8 @@ import msgspec
 from ci_gate.errors import FileFormatError, UsageError, printable
 from ci_gate.machine import failed_write
 from ci_gate.model.verdict import Decision, ExitCode, Verdict
-from ci_gate.store.files import read_whole, write_whole
-from ci_gate.store.folders import write_beside
+from ci_gate.store.files import read_whole
+from ci_gate.store.folders import write_beside, write_named
 
 __all__ = [
     "Targets",
@@ -127,7 +127,7 @@ def _write(target: Path, content: bytes) -> None:
     if str(target) == "-":
         _print(content)
         return
-    write_whole(target, content)
+    write_named(target, content)
 
 
 def _print(content: bytes) -> None:

@@ -26,7 +26,7 @@ from ci_gate.model.run import Side
 from ci_gate.model.selfcheck import SelfCheck
 from ci_gate.model.verdict import ExitCode
 from ci_gate.store.baselines import to_side as side_of_baseline
-from ci_gate.store.files import write_whole
+from ci_gate.store.folders import write_named
 from ci_gate.store.loading import load
 from ci_gate.store.runs import RunFile, to_side
 
@@ -197,4 +197,4 @@ def json_of(found: Sequence[SelfCheck]) -> bytes:
 
 def write_json(found: Sequence[SelfCheck], path: Path) -> None:
     """Write the JSON to a file, making its folder."""
-    write_whole(path, json_of(found))
+    write_named(path, json_of(found))

@@ -16,7 +16,7 @@ from ci_gate.errors import UsageError, printable
 from ci_gate.machine import failed_write
 from ci_gate.store.files import write_whole
 
-__all__ = ["make_real_folder", "refuse_links", "write_beside"]
+__all__ = ["make_real_folder", "own_folder", "refuse_links", "write_beside", "write_named"]
 
 
 def make_real_folder(folder: Path) -> None:
@@ -57,6 +57,45 @@ def refuse_links(path: Path) -> None:
     for place in _parts(path):
         if place.is_symlink():
             raise _is_link(place)
+
+
+def own_folder(folder: Path, *, tree: Path) -> Path:
+    """Return a folder that the user named, with its links resolved.
+
+    Outside of a working tree a link is the user's own; inside, a change could have brought it along
+    to have files written anywhere.
+
+    Parameters
+    ----------
+    folder : Path
+        Need not exist.
+    tree : Path
+        The working tree, links resolved.
+
+    Raises
+    ------
+    UsageError
+        A part of the path is a link that lies in the working tree.
+    """
+    whole = folder.absolute()
+    links = [place for place in _parts(whole) if place.is_symlink()]
+    for link in links:
+        place = link.parent.resolve() / link.name
+        if place.is_relative_to(tree):
+            raise _is_link(place)
+    return whole.resolve() if links else folder
+
+
+def write_named(path: Path, content: bytes) -> None:
+    """Write a file that the user named, as ``write_whole`` does, through no link of the change.
+
+    Raises
+    ------
+    UsageError, InternalError
+        As ``own_folder``, of the folder that we are in, and ``write_whole``.
+    """
+    folder = own_folder(path.parent, tree=Path.cwd())
+    write_whole(folder / path.name, content)
 
 
 def write_beside(path: Path, content: bytes) -> None:

@@ -1,9 +1,17 @@
 """Results are written into real folders: a change can bring a link along, and it is refused."""
 
+from pathlib import Path
+
 import pytest
 
 from ci_gate.errors import UsageError
-from ci_gate.store.folders import make_real_folder, refuse_links, write_beside
+from ci_gate.store.folders import (
+    make_real_folder,
+    own_folder,
+    refuse_links,
+    write_beside,
+    write_named,
+)
 
 
 @pytest.fixture
@@ -60,3 +68,35 @@ def test_a_file_that_is_a_link_is_not_written_through(tmp_path, elsewhere):
     with pytest.raises(UsageError, match="is a folder, link, pipe or device"):
         write_beside(tmp_path / "report.md", b"theirs")
     assert (elsewhere / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "name", ["reports/v.json", "deep/reports/v.json", "../linked/reports/v.json"]
+)
+def test_a_named_file_is_not_written_through_a_link_of_the_tree(
+    tmp_path, elsewhere, monkeypatch, name
+):
+    """Whichever way it is named, also by a link of the user's that leads into the tree."""
+    tree = tmp_path / "tree"
+    (tree / "deep").mkdir(parents=True)
+    (tmp_path / "linked").symlink_to(tree)
+    for folder in (tree, tree / "deep"):
+        (folder / "reports").symlink_to(elsewhere)
+    monkeypatch.chdir(tree)
+
+    with pytest.raises(UsageError, match="reports: is a link"):
+        write_named(Path(name), b"theirs")
+    assert [path.name for path in elsewhere.iterdir()] == ["file"]
+
+
+def test_a_link_of_the_users_own_is_followed(tmp_path, elsewhere, monkeypatch):
+    """It lies outside of the tree, where no change can put one."""
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "mine").symlink_to(elsewhere)
+    monkeypatch.chdir(tmp_path / "tree")
+
+    write_named(tmp_path / "mine" / "v.json", b"ours")
+
+    assert (elsewhere / "v.json").read_bytes() == b"ours"
+    assert own_folder(tmp_path / "mine" / "new", tree=tmp_path / "tree") == elsewhere / "new"
+    assert own_folder(Path("new"), tree=tmp_path / "tree") == Path("new")
