@@ -8,21 +8,28 @@ from __future__ import annotations
 
 import hashlib
 import re
+from itertools import accumulate
 from typing import Any, Final
 
 import msgspec
 
 __all__ = [
     "DIGEST_PREFIX",
+    "MAX_DEPTH",
     "canonical",
     "canonical_of_json",
     "decode",
     "digest_bytes",
     "digest_of",
     "encode",
+    "is_too_deep",
 ]
 
 DIGEST_PREFIX: Final = "sha256:"
+MAX_DEPTH: Final = 300
+"""Levels of lists and objects in each other that a text may have."""
+_NO_BRACKETS: Final = re.compile(rb"[^\[\]{}]+")
+_STEPS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _MAX_SAFE_INTEGER: Final = 2**53 - 1
 _sorted: Final = msgspec.json.Encoder(order="sorted").encode
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
@@ -137,12 +144,30 @@ def decode(content: bytes | str) -> Any:
     Raises
     ------
     ValueError
-        Not JSON, not UTF-8, NaN or an infinity.
+        Not JSON, not UTF-8, NaN or an infinity, or nested deeper than 300 levels.
     """
+    if is_too_deep(content):
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
     try:
         return msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise ValueError(str(error)) from error
+
+
+def is_too_deep(content: bytes | str) -> bool:
+    """Return whether a JSON text is nested deeper than any reader here follows.
+
+    Notes
+    -----
+    What walks through values calls itself once or twice a level, and Python allows a thousand
+    calls. Nearly every text has fewer brackets than that, and counting them costs little.
+    """
+    given = content.encode("utf-8", "replace") if isinstance(content, str) else content
+    if given.count(b"[") + given.count(b"{") <= MAX_DEPTH:
+        return False
+    brackets = _NO_BRACKETS.sub(b"", _STRING.sub(b"", given))
+    depth = accumulate(_STEPS[bracket] for bracket in brackets)
+    return max(depth, default=0) > MAX_DEPTH
 
 
 def encode(value: Any) -> bytes:

@@ -92,3 +92,12 @@ def test_deep_nesting_is_an_error_not_a_crash():
 def test_not_a_number_is_written_as_null():
     """Files hold null for NaN and infinities."""
     assert encode([float("nan"), float("inf"), 1.5]) == b"[null,null,1.5]"
+
+
+def test_nesting_is_bounded_and_brackets_in_texts_do_not_count() -> None:
+    """What walks through a value calls itself at every level."""
+    assert decode("[" * 300 + "]" * 300)
+    assert decode('["' + "[{" * 1000 + '"]') == ["[{" * 1000]
+    assert len(decode("[" + ",".join(["[]"] * 5000) + "]")) == 5000
+    with pytest.raises(ValueError, match="nested deeper than 300 levels"):
+        decode("[" * 301 + "]" * 301)

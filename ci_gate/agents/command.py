@@ -13,6 +13,7 @@ from ci_gate.agents.executions import TEMPORARY_FAILURE
 from ci_gate.agents.processes import described_exit
 from ci_gate.agents.program_agent import Exchange, ProgramAgent
 from ci_gate.agents.results import GarbageError, one_line, trajectory_of
+from ci_gate.agents.wild_numbers import result_with_wild_numbers
 from ci_gate.model.suite import PlannedTrial
 from ci_gate.model.trial import Status, Step, Trajectory
 from ci_gate.prng import format_seed
@@ -82,7 +83,7 @@ def _object(line: bytes) -> dict[str, Any] | None:
     try:
         found = codec.decode(line)
     except ValueError:
-        return None
+        found = result_with_wild_numbers(line)
     return found if isinstance(found, dict) else None
 
 

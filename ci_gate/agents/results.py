@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from ci_gate.codec import encode
 from ci_gate.errors import printable
+from ci_gate.model.amounts import MOST_MEASURE, amount_within, count_within
 from ci_gate.model.calls import all_cached, names_of_answers
 from ci_gate.model.trial import Status, Step, Trajectory
 
@@ -21,6 +22,10 @@ __all__ = ["GarbageError", "one_line", "trajectory_of"]
 
 _REASON_CHARS = 500
 _MAX_STEPS = 100_000
+_Number = TypeVar("_Number", int | None, float | None)
+# How a worker writes what JSON cannot: NaN, infinities, whole numbers of any size.
+_TAG: Final = "$ci-gate"
+_TAGGED_NUMBERS: Final = ("int", "float")
 
 
 class GarbageError(Exception):
@@ -40,7 +45,8 @@ def trajectory_of(result: Any, seen: Sequence[Step] = ()) -> Trajectory:
     result : Any
         A JSON value: ``answer``, ``turns``, ``tokens``, ``cost_usd``, ``steps``, ``measures``,
         ``cached``, ``response_ids``, ``status``, ``reason``, all optional; other keys are the
-        agent's own and left alone. An answer that is not text becomes its JSON.
+        agent's own and left alone. An answer that is not text becomes its JSON. A number that is
+        no amount (``ci_gate.model.amounts``) is named in ``beyond`` and unknown.
     seen : sequence of Step
         The calls that passed the sandbox; the agent's own ``steps`` count where there are none.
         What these say of the answers of models counts in any case.
@@ -48,19 +54,21 @@ def trajectory_of(result: Any, seen: Sequence[Step] = ()) -> Trajectory:
     Raises
     ------
     GarbageError
-        Not a mapping, or a value of the wrong type or range.
+        Not a mapping, or a value of the wrong type.
     """
     if not isinstance(result, Mapping):
         raise GarbageError(f"a result is a JSON object, found {_shown(result)}")
     steps = _steps(result.get("steps"))
     status = _status(result.get("status"))
+    amounts = _Amounts(result)
     return Trajectory(
         answer=_answer(result.get("answer")),
         steps=tuple(seen) or steps,
-        turns=_count(result, "turns"),
-        tokens=_count(result, "tokens"),
-        cost_usd=_amount(result.get("cost_usd"), "cost_usd"),
-        measures=_measures(result.get("measures")),
+        turns=amounts.count("turns"),
+        tokens=amounts.count("tokens"),
+        cost_usd=amounts.cost_usd(),
+        measures=amounts.measures(),
+        beyond=tuple(amounts.beyond),
         cached=all_cached(_flag(result, "cached"), steps),
         response_ids=names_of_answers(_names(result.get("response_ids")), steps),
         status=status,
@@ -78,34 +86,64 @@ def _answer(value: Any) -> str | None:
     return encode(value).decode()
 
 
-def _count(result: Mapping[str, Any], key: str) -> int | None:
-    value = result.get(key)
-    if value is None:
+class _Amounts:
+    """Reads the numbers of a result, and notes which of them are no amounts."""
+
+    def __init__(self, result: Mapping[str, Any]) -> None:
+        self._result = result
+        self.beyond: list[str] = []
+
+    def count(self, key: str) -> int | None:
+        value = self._result.get(key)
+        if value is None:
+            return None
+        number = _number(value, key, what="a whole number from 0")
+        if isinstance(number, float):
+            raise GarbageError(f"{key} is a whole number from 0, found {_shown(value)}")
+        return self._noted(key, count_within(number))
+
+    def cost_usd(self) -> float | None:
+        value = self._result.get("cost_usd")
+        if value is None:
+            return None
+        number = _number(value, "cost_usd", what="a number from 0")
+        return self._noted("cost_usd", amount_within(number))
+
+    def measures(self) -> dict[str, float]:
+        value = self._result.get("measures")
+        if value is None:
+            return {}
+        if not isinstance(value, Mapping):
+            raise GarbageError(f"measures are an object of numbers, found {_shown(value)}")
+        read = {str(name): _measure(name, item) for name, item in value.items() if item is not None}
+        if None in read.values():
+            self.beyond.append("measures")
+        return {name: item for name, item in read.items() if item is not None}
+
+    def _noted(self, key: str, found: _Number) -> _Number:
+        if found is None:
+            self.beyond.append(key)
+        return found
+
+
+def _measure(name: object, item: Any) -> float | None:
+    number = _number(item, f"measures.{printable(name, limit=40)}", what="a number")
+    size = amount_within(None if number is None else abs(number), MOST_MEASURE)
+    return None if size is None or number is None else float(number)
+
+
+def _number(value: Any, key: str, *, what: str) -> int | float | None:
+    """Return a number; None for one that JSON does not have."""
+    if _is_tagged_number(value) or (isinstance(value, float) and not math.isfinite(value)):
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**53:
-        raise GarbageError(f"{key} is a whole number from 0, found {_shown(value)}")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise GarbageError(f"{key} is {what}, found {_shown(value)}")
     return value
 
 
-def _amount(value: Any, key: str, *, signed: bool = False) -> float | None:
-    if value is None:
-        return None
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or (value < 0 and not signed):
-        raise GarbageError(f"{key} is a number{'' if signed else ' from 0'}, found {_shown(value)}")
-    return float(value)
-
-
-def _measures(value: Any) -> dict[str, float]:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise GarbageError(f"measures are an object of numbers, found {_shown(value)}")
-    found = {
-        name: _amount(item, f"measures.{printable(name, limit=40)}", signed=True)
-        for name, item in value.items()
-    }
-    return {str(name): item for name, item in found.items() if item is not None}
+def _is_tagged_number(value: Any) -> bool:
+    tag = value.get(_TAG) if isinstance(value, dict) and len(value) == 1 else None
+    return isinstance(tag, list) and len(tag) == 2 and tag[0] in _TAGGED_NUMBERS
 
 
 def _flag(result: Mapping[str, Any], key: str) -> bool | None:
@@ -132,9 +170,15 @@ def _steps(value: Any) -> tuple[Step, ...]:
     if not isinstance(value, list) or len(value) > _MAX_STEPS:
         raise GarbageError(f"steps are a list of at most {_MAX_STEPS} objects")
     try:
-        return tuple(msgspec.convert(_with_defaults(step), Step) for step in value)
+        return tuple(_step(step) for step in value)
     except msgspec.ValidationError as error:
         raise GarbageError(f"a step is not as documented: {printable(error)}") from error
+
+
+def _step(value: Any) -> Step:
+    step = msgspec.convert(_with_defaults(value), Step)
+    # Of which turn it was said nothing, where that is no number of a turn.
+    return msgspec.structs.replace(step, turn=count_within(step.turn))
 
 
 def _with_defaults(step: Any) -> Any:

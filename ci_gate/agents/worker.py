@@ -65,6 +65,9 @@ _RESULT_KEYS = (
 
 _TAG = "$ci-gate"
 _MAX_SAFE_INTEGER = 2**53 - 1
+# Some 4,298 decimal digits: readers of JSON in Python take no more than 4,300.
+_MAX_PLAIN_BITS = 14_280
+_MAX_INTEGER_BITS = 2**22
 
 Message = Dict[str, Any]
 
@@ -148,8 +151,10 @@ class Room:
 
 def plain(value: Any, depth: int = 0, room: Room | None = None) -> Any:
     """Return the JSON value that stands for any Python value for a model to read."""
-    if value is None or isinstance(value, (str, bool, int)):
+    if value is None or isinstance(value, (str, bool)):
         return value
+    if isinstance(value, int):
+        return _plain_integer(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if not isinstance(value, (Mapping, list, tuple, set, frozenset, collections.deque)):
@@ -160,6 +165,11 @@ def plain(value: Any, depth: int = 0, room: Room | None = None) -> Any:
     if isinstance(value, Mapping):
         return {_text_of(key): plain(item, depth + 1, room) for key, item in value.items()}
     return [plain(item, depth + 1, room) for item in value]
+
+
+def _plain_integer(value: int) -> Any:
+    """Return an integer as JSON's readers take it: one of thousands of digits as hexadecimal."""
+    return value if value.bit_length() <= _MAX_PLAIN_BITS else hex(value)
 
 
 def _plain_object(value: Any) -> Any:
@@ -174,6 +184,13 @@ def _text_of(value: Any) -> str:
     try:
         return str(value)
     except Exception:  # noqa: BLE001 - the agent's own __str__ may raise anything
+        return f"<{type(value).__name__} without a text>"
+
+
+def _spelt(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 - as above; and an integer may have too many digits
         return f"<{type(value).__name__} without a text>"
 
 
@@ -196,10 +213,18 @@ def tagged(value: Any, depth: int = 0, room: Room | None = None) -> Any:
         return value if value.isascii() or _has_utf8(value) else _tag("text", _base64(value))
     if kind is int:
         is_safe = -_MAX_SAFE_INTEGER <= value <= _MAX_SAFE_INTEGER
-        return value if is_safe else _tag("int", hex(value))
+        return value if is_safe else _tagged_integer(value)
     if kind is float:
         return value if math.isfinite(value) else _tag("float", repr(value))
     return _tagged_object(value)
+
+
+def _tagged_integer(value: int) -> Any:
+    # Hexadecimal, which Python reads and writes in linear time and at any length.
+    if value.bit_length() <= _MAX_INTEGER_BITS:
+        return _tag("int", hex(value))
+    named = f"an integer of more than {_MAX_INTEGER_BITS} bits"
+    return _tag("unrecordable", {"type": named, "text": "..."})
 
 
 def _tagged_container(value: Any, depth: int, room: Room) -> Any:
@@ -1434,7 +1459,38 @@ def result_of(value: Any) -> Message:
             f"the agent returned {returned}: a result is text, a mapping with `answer` or an "
             "object with `answer`"
         )
-    return found
+    return _with_amounts(found)
+
+
+def _with_amounts(result: Message) -> Message:
+    """Return a result with a tag for each number that JSON does not have, where numbers are due."""
+    for key in ("turns", "tokens", "cost_usd"):
+        if key in result:
+            result[key] = _amount(result[key])
+    if isinstance(result.get("measures"), Mapping):
+        result["measures"] = {name: _amount(item) for name, item in result["measures"].items()}
+    return result
+
+
+def _amount(value: Any) -> Any:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int) and not -_MAX_SAFE_INTEGER <= value <= _MAX_SAFE_INTEGER:
+        return _tag("int", "beyond")
+    if isinstance(value, float) and not math.isfinite(value):
+        return _tag("float", repr(float(value)))
+    return value
+
+
+def _with_plain_integers(value: Any) -> Any:
+    """Return JSON in which no integer is too long to be read."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _plain_integer(value)
+    if isinstance(value, dict):
+        return {_with_plain_integers(k): _with_plain_integers(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_with_plain_integers(item) for item in value]
+    return value
 
 
 def done(number: int, result: Message, turns: int | None, conduct: Conduct) -> bytes:
@@ -1453,7 +1509,8 @@ def done(number: int, result: Message, turns: int | None, conduct: Conduct) -> b
 def _result_line(number: int, result: Any, conduct: Conduct | None = None) -> bytes:
     told = {} if conduct is None else conduct.told()
     try:
-        line = encode({"op": "done", "id": number, "result": result, **told})
+        told["result"] = _with_plain_integers(result)
+        line = encode({"op": "done", "id": number, **told})
     except (TypeError, ValueError, RecursionError) as error:
         raise GarbageError(f"the result is not JSON: {error}") from None
     if len(line) > MAX_MESSAGE_BYTES:
@@ -1493,7 +1550,7 @@ def _reason_of(error: BaseException, root: str) -> str:
     if isinstance(error, GarbageError):
         return "garbage: " + text
     if isinstance(error, SystemExit):
-        return f"sys.exit({error.code!r})"[:_MAX_REASON_CHARS]
+        return f"sys.exit({_spelt(error.code)})"[:_MAX_REASON_CHARS]
     name = type(error).__name__
     return (name + ": " + text if text else name) + _place_of(error, root)
 

@@ -15,7 +15,7 @@ import msgspec
 
 from ci_gate.engine.cancellation import in_thread
 from ci_gate.engine.judging import Judgement, errored, exceeded, failed, judge, record_of
-from ci_gate.engine.laundering import laundered_by, may_take_long, suspicions
+from ci_gate.engine.laundering import beyond, laundered_by, may_take_long, suspicions
 from ci_gate.errors import AgentSetupError, ContaminatedWorldError, GateError
 from ci_gate.model.suite import PlannedTrial
 from ci_gate.model.trace import TraceRef
@@ -52,7 +52,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     trajectory : Trajectory or None
         None where the agent was not reached.
     suspicions : tuple of str
-        Kinds of laundered error that it looks like.
+        Kinds of laundered error that it looks like, and of numbers that are no amounts.
     """
 
     record: TrialRecord
@@ -151,7 +151,7 @@ class Bench:
         return Attempt(
             record=self._without_secrets(record, sandbox),
             trajectory=trajectory,
-            suspicions=suspicions(trajectory),
+            suspicions=(*suspicions(trajectory), *beyond(trajectory)),
         )
 
     async def _ran(self, trial: PlannedTrial, sandbox: TrialSandbox) -> Trajectory:

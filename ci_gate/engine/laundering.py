@@ -10,9 +10,11 @@ from ci_gate.model.trial import Trajectory
 from ci_gate.patterns import PatternError, is_quick, search
 
 __all__ = [
+    "BEYOND",
     "EMPTY",
     "PROVIDER_ERROR",
     "ZERO_TOKENS",
+    "beyond",
     "compiled",
     "laundered_by",
     "may_take_long",
@@ -22,6 +24,7 @@ __all__ = [
 ZERO_TOKENS = "zero-tokens"
 EMPTY = "empty"
 PROVIDER_ERROR = "provider-error"
+BEYOND = "beyond:"
 
 _ANSWER_CHARS = 20_000
 _SHORT_CHARS = 2_000
@@ -65,6 +68,11 @@ def suspicions(trajectory: Trajectory) -> tuple[str, ...]:
     if len(answer) <= _SHORT_CHARS and _PROVIDER_ERRORS.search(answer):
         found.append(PROVIDER_ERROR)
     return tuple(found)
+
+
+def beyond(trajectory: Trajectory) -> tuple[str, ...]:
+    """Return ``beyond:<name>`` for everything that was reported in numbers that are no amounts."""
+    return tuple(BEYOND + name for name in trajectory.beyond)
 
 
 def compiled(patterns: Sequence[str]) -> tuple[re.Pattern[str], ...]:

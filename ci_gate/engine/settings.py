@@ -76,7 +76,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
         What all attempts cost where known, with what had been spent before.
     laundered : mapping of str to int
         Trials that passed or failed and look like an unnoticed error, by kind: ``zero-tokens``,
-        ``empty``, ``provider-error``.
+        ``empty``, ``provider-error``; and ``beyond:<name>``, where a number was no amount.
     """
 
     reason: StopReason

@@ -15,6 +15,7 @@ from ci_gate.agents.strictness import Determinism, Noted, Strictness
 from ci_gate.config import Config
 from ci_gate.engine.cancellation import to_its_end
 from ci_gate.engine.executors import run_locally
+from ci_gate.engine.laundering import BEYOND
 from ci_gate.engine.real_clock import RealClock
 from ci_gate.engine.runner import run_trials
 from ci_gate.engine.settings import EngineSettings, RunResult, default_jobs
@@ -251,9 +252,14 @@ def noted_lines(config: Config, noted: Noted) -> tuple[str, ...]:
 
 
 def _warnings(result: RunResult) -> tuple[str, ...]:
-    return tuple(
+    return tuple(_warning(kind, count) for kind, count in sorted(result.laundered.items()) if count)
+
+
+def _warning(kind: str, count: int) -> str:
+    _, is_beyond, name = kind.partition(BEYOND)
+    if is_beyond:
+        return f"{count} judged trials report {name} in a number that is no amount: it is unknown."
+    return (
         f"{_LAUNDERED[kind].format(n=count)}; if these are errors of a provider, "
         "[agent] laundered_errors turns them into errored trials."
-        for kind, count in sorted(result.laundered.items())
-        if count
     )

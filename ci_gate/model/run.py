@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
+from ci_gate.model.amounts import MOST_COUNT, Count, Real
 from ci_gate.model.trial import Answers, Cause, Status
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
 PASSED, FAILED, ERRORED, NOT_RUN = "+", "-", "!", "."
 
 ErrorPolicy = Literal["exclude", "fail"]
+_Chance = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 def outcome_char(status: Status) -> str:
@@ -121,16 +123,16 @@ class StopReason(StrEnum):
 class Stop(msgspec.Struct, frozen=True, kw_only=True):
     """Where and why a run ended; ``round`` is the number of rounds that were finished."""
 
-    round: int
+    round: Count
     reason: StopReason
-    predictive: float | None = None
+    predictive: _Chance | None = None
 
 
 class RunFooter(msgspec.Struct, frozen=True, kw_only=True):
     """The last line of a run file; ``trials`` counts surviving lines."""
 
     end: bool = True
-    trials: int
+    trials: Count
     stop: Stop
     digest: str
 
@@ -143,10 +145,10 @@ class Measure(NamedTuple):
     ``known`` is how many judged trials know it, None where all do.
     """
 
-    mean: float | None
-    sd: float | None
-    mean_passed: float | None
-    known: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    mean: Real | None
+    sd: Real | None
+    mean_passed: Real | None
+    known: Annotated[int, msgspec.Meta(ge=1, le=MOST_COUNT)] | None = None
 
 
 class BaselineRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,10 +172,10 @@ class BaselineTask(msgspec.Struct, frozen=True, kw_only=True):
 
     digest: str | None = None
     outcomes: tuple[str, ...]
-    trials: int | None = None
-    faulted: tuple[int | None, ...] | None = None
-    recovered: tuple[int | None, ...] | None = None
-    looped: tuple[int | None, ...] | None = None
+    trials: Count | None = None
+    faulted: tuple[Count | None, ...] | None = None
+    recovered: tuple[Count | None, ...] | None = None
+    looped: tuple[Count | None, ...] | None = None
     turns: tuple[Measure | None, ...] | None = None
     tokens: tuple[Measure | None, ...] | None = None
     cost_usd: tuple[Measure | None, ...] | None = None
@@ -194,7 +196,7 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     suite: str
     suite_digest: str | None = None
     root_seed: str | None = None
-    trials: int
+    trials: Count
     errors: ErrorPolicy = "exclude"
     faults_digest: str | None = None
     judge_digest: str | None = None

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ci_gate.model.trial import Amount, Count
+from ci_gate.model.amounts import Count, Milliseconds, Usd
 
 __all__ = ["Determinism", "Trace", "TraceFooter", "TraceHeader", "TraceRecord", "TraceRef"]
 
@@ -106,8 +106,8 @@ class TraceRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     determinism: Determinism = Determinism.IO_BOUND
     turn: Count | None = None
     tokens: Count | None = None
-    cost_usd: Amount | None = None
-    duration_ms: Amount | None = None
+    cost_usd: Usd | None = None
+    duration_ms: Milliseconds | None = None
     prev: str = ""
     digest: str = ""
 

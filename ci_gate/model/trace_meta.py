@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
+from ci_gate.model.amounts import MOST_COUNT, Count, Usd, amount_within, count_within
 from ci_gate.model.trace import TraceHeader, TraceRecord
-from ci_gate.model.trial import Amount, Count
 
 __all__ = ["MODEL", "STATE", "ErrorPlace", "MetaEntry", "MetaTally", "TraceMeta"]
 
@@ -33,7 +33,7 @@ class MetaEntry(msgspec.Struct, frozen=True, kw_only=True):
     kind, name : str
     calls, errors : int
     tokens : int or None
-        Of the calls that say so; None where none does.
+        Of the calls that say so; None where none does, or their sum is no amount.
     cost_usd : float or None
         To the billionth of a dollar.
     unpriced : int
@@ -45,7 +45,7 @@ class MetaEntry(msgspec.Struct, frozen=True, kw_only=True):
     calls: Count
     errors: Count = 0
     tokens: Count | None = None
-    cost_usd: Amount | None = None
+    cost_usd: Usd | None = None
     unpriced: Count = 0
 
 
@@ -94,7 +94,7 @@ class TraceMeta(msgspec.Struct, frozen=True, kw_only=True):
     errors: Count
     lanes: Count
     tokens: Count | None
-    cost_usd: Amount | None
+    cost_usd: Usd | None
     unpriced: Count
     faults: dict[str, Count]
     first_error: ErrorPlace | None
@@ -125,7 +125,11 @@ class _Sum:
 
     @property
     def cost_usd(self) -> float | None:
-        return None if self.nano_usd is None else self.nano_usd / _NANO
+        return amount_within(None if self.nano_usd is None else self.nano_usd / _NANO)
+
+    @property
+    def known_tokens(self) -> int | None:
+        return count_within(self.tokens, MOST_COUNT)
 
     def entry(self, kind: str, name: str) -> MetaEntry:
         return MetaEntry(
@@ -133,7 +137,7 @@ class _Sum:
             name=name,
             calls=self.calls,
             errors=self.errors,
-            tokens=self.tokens,
+            tokens=self.known_tokens,
             cost_usd=self.cost_usd,
             unpriced=self.unpriced,
         )
@@ -199,7 +203,7 @@ class MetaTally:
             calls=total.calls,
             errors=total.errors,
             lanes=len(self._lanes),
-            tokens=total.tokens,
+            tokens=total.known_tokens,
             cost_usd=total.cost_usd,
             unpriced=total.unpriced,
             faults=dict(sorted(self._faults.items())),

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 import msgspec
 
+from ci_gate.model.amounts import MOST_COUNT, Count, Real, Seconds, Usd
+
 __all__ = [
-    "Amount",
     "Answers",
     "Cause",
-    "Count",
     "Grade",
     "Status",
     "Step",
@@ -20,10 +20,7 @@ __all__ = [
     "TrialRecord",
 ]
 
-# Bounds that a reader enforces: beyond 2**53 - 1 JSON numbers are no longer whole numbers.
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
-Amount = Annotated[float, msgspec.Meta(ge=0)]
-_Attempt = Annotated[int, msgspec.Meta(ge=1, le=2**53 - 1)]
+_Attempt = Annotated[int, msgspec.Meta(ge=1, le=MOST_COUNT)]
 
 
 class Status(StrEnum):
@@ -75,7 +72,7 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     grader: str
     passed: bool
     reason: str | None = None
-    score: float | None = None
+    score: Real | None = None
     cause: Cause | None = None
 
 
@@ -131,6 +128,9 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd : float or None
     measures : mapping of str to float
         The agent's own process measures.
+    beyond : tuple of str
+        What the agent reported in numbers that are no amounts (``ci_gate.model.amounts``), which
+        is unknown.
     cached : bool or None
         Whether every answer of a model came from a cache of answers; None: unknown.
     response_ids : tuple of str or None
@@ -151,6 +151,7 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int | None = None
     cost_usd: float | None = None
     measures: Mapping[str, float] = msgspec.field(default_factory=dict)
+    beyond: tuple[str, ...] = ()
     cached: bool | None = None
     response_ids: tuple[str, ...] | None = None
     status: Status | None = None
@@ -205,12 +206,12 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     turns: Count | None = None
     tool_calls: Count | None = None
     tokens: Count | None = None
-    cost_usd: Amount | None = None
-    duration_s: Amount | None = None
+    cost_usd: Usd | None = None
+    duration_s: Seconds | None = None
     faults: Count | None = None
     recovered: Count | None = None
     looped: bool | None = None
-    measures: Mapping[str, float | None] | None = None
+    measures: Mapping[str, Real | None] | None = None
     grades: tuple[Grade, ...] | None = None
     answers: Answers | None = None
     trace: str | None = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ci_gate.model.amounts import count_within
+
 __all__ = ["Spent", "Usage", "usage_of"]
 
 
@@ -82,5 +84,5 @@ def _whole(usage: Mapping[str, Any], given: int, made: int) -> Usage:
 
 def _count(usage: Mapping[str, Any], name: str) -> int | None:
     value = usage.get(name)
-    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
-    return value if is_count else None
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return count_within(value) if is_number else None

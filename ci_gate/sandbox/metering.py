@@ -1,6 +1,7 @@
 """What the calls to models of one trial take: tokens and money, each call's and all together.
 
-An unknown amount stays unknown and makes the sum unknown: a part of a bill is no bill. Where prices
+An unknown amount stays unknown and makes the sum unknown: a part of a bill is no bill. So does a
+number that is no amount. Where prices
 come from is not known here.
 """
 
@@ -10,6 +11,7 @@ from collections.abc import Callable, Sequence
 from math import fsum
 from typing import Any
 
+from ci_gate.model.amounts import amount_within, count_within
 from ci_gate.model.trace_meta import MODEL
 from ci_gate.model.trial import Step
 from ci_gate.model.usage import Spent, Usage, usage_of
@@ -46,7 +48,7 @@ class Meter:
             return None
         answered = output.get("model")
         names = (name, answered) if isinstance(answered, str) and answered != name else (name,)
-        return self._price_of(names, usage)
+        return amount_within(self._price_of(names, usage))
 
     def take(self, kind: str, spent: Spent) -> Spent:
         """Add up what a call took according to its recording."""
@@ -68,6 +70,6 @@ class Meter:
         costs = [one.cost_usd for one in self._taken if one.cost_usd is not None]
         calls = len(self._taken)
         return Spent(
-            tokens=sum(tokens) if calls and len(tokens) == calls else None,
-            cost_usd=fsum(costs) if calls and len(costs) == calls else None,
+            tokens=count_within(sum(tokens)) if calls and len(tokens) == calls else None,
+            cost_usd=amount_within(fsum(costs)) if calls and len(costs) == calls else None,
         )

@@ -17,13 +17,15 @@ __all__ = ["TAG", "plain_of", "unrecordable_in"]
 TAG: Final = "$ci-gate"
 _TAG_BYTES: Final = TAG.encode()
 _MAX_DEPTH: Final = 200
+# Some 4,298 decimal digits: readers of JSON in Python take no more than 4,300.
+_MAX_PLAIN_BITS: Final = 14_280
 
 
 def plain_of(value: Any) -> Any:
     """Return the JSON that stands for a value where nobody makes it again.
 
-    Bytes become ``{"base64": ...}``, NaN and infinities null, dates and the like their text, lone
-    surrogates question marks; keys are texts.
+    Bytes become ``{"base64": ...}``, integers of thousands of digits hexadecimal text, NaN and
+    infinities null, dates and the like their text, lone surrogates question marks; keys are texts.
     """
     return _plain(value) if _may_have_tags(value) else value
 
@@ -71,6 +73,11 @@ def _text(content: Any, depth: int) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
+def _integer(content: str) -> int | str:
+    value = int(content, 16)
+    return value if value.bit_length() <= _MAX_PLAIN_BITS else content
+
+
 def _moment(naive: str, zone: str, _fold: int) -> str:
     return f"{naive} {zone}".rstrip()
 
@@ -80,7 +87,7 @@ _READ: Final[Mapping[str, Callable[[Any, int], Any]]] = {
     "bytes": lambda content, depth: {"base64": content},
     "bytearray": lambda content, depth: {"base64": content},
     "text": _text,
-    "int": lambda content, depth: int(content, 16),
+    "int": lambda content, depth: _integer(content),
     "datetime": lambda content, depth: _moment(*content),
     "time": lambda content, depth: _moment(*content),
     "float": lambda content, depth: None,

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from ci_gate import codec
 from ci_gate.errors import ContaminatedWorldError, Problem, SuiteError, printable
 from ci_gate.model.agent import FaultPolicy
+from ci_gate.model.amounts import MOST_MS, amount_within, count_within
 from ci_gate.model.suite import PlannedTrial, Task
 from ci_gate.model.trace import TraceRef
 from ci_gate.model.trial import Step
@@ -382,10 +383,10 @@ class World:
             fault=seen.fault,
             unfaulted=None if seen.fault is None else output,
             unfaulted_is_error=seen.fault is not None and is_error,
-            turn=turn,
+            turn=count_within(turn),
             tokens=spent.tokens,
             cost_usd=spent.cost_usd,
-            duration_ms=duration_ms,
+            duration_ms=amount_within(duration_ms, MOST_MS),
         )
         self._take(call)
         return seen
@@ -425,7 +426,7 @@ class World:
                 lane=lane,
                 is_error=seen.is_error,
                 fault=seen.fault,
-                turn=turn,
+                turn=count_within(turn),
                 tokens=spent.tokens,
                 cost_usd=spent.cost_usd,
             )

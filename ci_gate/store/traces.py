@@ -24,7 +24,7 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from ci_gate.codec import DIGEST_PREFIX, encode
+from ci_gate.codec import DIGEST_PREFIX, MAX_DEPTH, encode, is_too_deep
 from ci_gate.errors import FileFormatError, Problem, UsageError, printable
 from ci_gate.machine import failed_write
 from ci_gate.model.trace import Trace, TraceFooter, TraceHeader, TraceRecord
@@ -145,6 +145,8 @@ class TraceWriter:
 
     def _write(self, line: msgspec.Struct) -> None:
         content = encode(line) + b"\n"
+        if is_too_deep(content):
+            raise UsageError(f"a call is nested deeper than {MAX_DEPTH} levels")
         self._content.update(content)
         try:
             self._stream.write(content)

@@ -13,7 +13,7 @@ import pytest
 
 from ci_gate.agents.capture import RESULT_BYTES, Capture
 from ci_gate.agents.command import last_json_line
-from ci_gate.agents.results import GarbageError
+from ci_gate.agents.results import GarbageError, trajectory_of
 from ci_gate.errors import AgentSetupError
 from ci_gate.model.suite import Limits
 from ci_gate.model.trial import Status
@@ -251,3 +251,28 @@ def test_results_are_plain_json_text(tmp_path: Path) -> None:
         "agent.py", f"#!{sys.executable}\nprint({json.dumps('{')}, '}}', sep='\\n')"
     )
     assert (run_one(Desk(tmp_path).command("./agent.py")).reason or "").startswith("garbage")
+
+
+@pytest.mark.parametrize(
+    "number", ["NaN", "Infinity", "-Infinity", "1e400", "9" * 5000, "1.7e308", "-1"]
+)
+def test_a_wild_amount_of_a_command_is_unknown(number: str) -> None:
+    """Python's ``json.dumps`` prints some of them unasked; they cost the trial nothing."""
+    stdout = Capture(head_bytes=0, tail_bytes=RESULT_BYTES)
+    stdout.add(f'{{"answer": "42", "cost_usd": {number}, "tokens": 5}}\n'.encode())
+
+    found = trajectory_of(last_json_line(stdout))
+
+    assert (found.answer, found.cost_usd, found.tokens) == ("42", None, 5)
+    assert found.beyond == ("cost_usd",)
+
+
+@pytest.mark.parametrize(
+    "line", ['{"answer": NaN}', '{"answer": "\\ud800", "tokens": NaN}', "{NaN}"]
+)
+def test_a_wild_number_elsewhere_is_no_json(line: str) -> None:
+    """Only amounts may be numbers that JSON does not have; all else stays strict."""
+    stdout = Capture(head_bytes=0, tail_bytes=RESULT_BYTES)
+    stdout.add(line.encode())
+    with pytest.raises(GarbageError, match="no line of the standard output"):
+        last_json_line(stdout)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_gate.agents.worker import Room, plain, tagged, untagged
+from ci_gate.agents.worker import Conduct, Room, done, plain, result_of, tagged, untagged
 from ci_gate.codec import canonical_of_json, decode, encode
 from ci_gate.sandbox.values import plain_of, unrecordable_in
 
@@ -198,3 +198,38 @@ def test_what_holds_itself_ends():
 def test_who_reads_a_trace_sees_plain_json(value, expected):
     """Graders and people."""
     assert plain_of(tagged(value)) == expected
+
+
+@pytest.mark.parametrize("digits", [4299, 5000, 100_000])
+def test_an_integer_of_any_length_comes_back(digits):
+    """Hexadecimal has no bound of digits; readers of plain JSON are given text beyond theirs."""
+    value = -(10**digits - 1)
+
+    assert _crossed([value]) == [value]
+    assert _crossed({value: value}) == {value: value}
+    shown = plain_of(decode(json.dumps(tagged(value))))
+    assert shown == (value if digits < 4299 else hex(value))
+    assert plain(value) == shown
+    assert encode(plain_of(decode(json.dumps(tagged({value: value})))))
+
+
+def test_an_integer_beyond_the_bound_is_named():
+    """It is in the trace by its name, and a replay that needs it says so."""
+    named = "an integer of more than 4194304 bits"
+    found = tagged(1 << 2**22)
+
+    assert unrecordable_in(found) == named
+    assert tagged((1 << 2**22) - 1)["$ci-gate"][0] == "int"
+    with pytest.raises(ValueError, match=named):
+        untagged(found)
+
+
+def test_a_result_with_numbers_beyond_json_is_sent():
+    """Amounts are tagged for the reader to drop; a long integer elsewhere is text."""
+    result = result_of({"answer": 10**5000, "cost_usd": math.inf, "tokens": 10**5000, "turns": 2})
+
+    sent = json.loads(done(7, result, None, Conduct()))["result"]
+
+    assert sent["answer"] == hex(10**5000)
+    assert sent["cost_usd"] == {"$ci-gate": ["float", "inf"]}
+    assert (sent["tokens"], sent["turns"]) == ({"$ci-gate": ["int", "beyond"]}, 2)

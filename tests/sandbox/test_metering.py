@@ -49,3 +49,20 @@ def test_reported_steps_are_measured_apart():
 
     assert meter.measured([Step(kind="llm", name="model-1", output=_answer(3))]) == (3, 0.003)
     assert meter.spent == (None, None)
+
+
+def test_what_is_no_amount_is_unknown():
+    """Neither a price beyond every bill nor more tokens than anybody believes is added up."""
+    meter = Meter(lambda models, usage: 1.7e308)
+
+    assert meter.measure("llm", "model-1", _answer(10)) == Spent(10, None)
+    assert meter.measure("llm", "model-1", _answer(10**300)) == Spent(None, None)
+
+
+def test_a_sum_that_is_no_amount_is_unknown():
+    """Calls that may each be true can together be more than a trial may say."""
+    meter = Meter(lambda models, usage: 6e8)
+    for _ in range(2):
+        meter.measure("llm", "model-1", _answer(6 * 10**11))
+
+    assert meter.spent == (None, None)

@@ -1,5 +1,6 @@
 """A trace file is whole or it is said where it is not."""
 
+import hashlib
 import json
 
 import msgspec
@@ -8,7 +9,7 @@ import pytest
 from ci_gate.codec import digest_of
 from ci_gate.errors import FileFormatError, InternalError, UsageError
 from ci_gate.model.trace import TraceHeader, TraceRecord
-from ci_gate.model.trace_chain import sealed
+from ci_gate.model.trace_chain import digest_of_header, sealed
 from ci_gate.store.traces import (
     TraceReading,
     clear_traces,
@@ -282,3 +283,47 @@ def test_nothing_is_cleared_through_a_link(tmp_path, link):
         with pytest.raises(UsageError, match="is a link"):
             refused(tmp_path / "traces")
     assert (elsewhere / "0.jsonl").read_text() == "mine"
+
+
+def _resealed(tmp_path, **fields):
+    """Write a trace with valid digests whose one record says this."""
+    path = _written(tmp_path, calls=0)
+    header = json.loads(path.read_bytes().splitlines()[0])
+    record = {**msgspec.to_builtins(_record(0)), **fields, "prev": digest_of_header(_HEADER)}
+    counted = {k: v for k, v in record.items() if k not in ("digest", "duration_ms")}
+    record["digest"] = digest_of(counted)
+    lines = b"".join(msgspec.json.encode(line) + b"\n" for line in (header, record))
+    content = "sha256:" + hashlib.sha256(lines).hexdigest()
+    footer = {"end": True, "calls": 1, "head": record["digest"], "content": content}
+    path.write_bytes(lines + msgspec.json.encode(footer) + b"\n")
+    return path
+
+
+def _nested(levels):
+    value = "x"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"cost_usd": 1.7e308}, "cost_usd"),
+        ({"duration_ms": 1.7e308}, "duration_ms"),
+        ({"tokens": 10**300}, "tokens"),
+        ({"output": _nested(400)}, "nested deeper than 300 levels"),
+    ],
+    ids=["cost", "duration", "tokens", "nested"],
+)
+def test_a_resealed_trace_with_absurd_values_is_refused(tmp_path, fields, words):
+    """Digests that fit make no amount of what is none."""
+    path = _resealed(tmp_path, **fields)
+    with pytest.raises(FileFormatError, match=words):
+        read_trace(path)
+
+
+def test_a_resealed_trace_is_read_where_its_values_are_sound(tmp_path):
+    """So the refusals above are about the values."""
+    path = _resealed(tmp_path, cost_usd=1e9, output={"$ci-gate": ["int", "9" * 5000]})
+    assert read_trace(path).records[0].cost_usd == 1e9
