@@ -65,8 +65,10 @@ def command(
     from ci_gate.cli.show import announce_traces, show_verdicts, watch
     from ci_gate.gate.check import CheckRequest, check
     from ci_gate.gate.preparing import RunOptions
-    from ci_gate.gate.reports import Targets, worst, write_targets
+    from ci_gate.gate.reports import Targets, clear_targets, worst, write_targets
 
+    targets = Targets(json=json_path, markdown=markdown_path, junit=junit_path)
+    clear_targets(targets, inputs=(baseline_file,))
     result = check(
         CheckRequest(
             config_path=config_path,
@@ -88,7 +90,6 @@ def command(
         ),
         watch(quiet=quiet),
     )
-    targets = Targets(json=json_path, markdown=markdown_path, junit=junit_path)
     written = (*result.files, *write_targets(targets, result.verdicts))
     if not quiet:
         show_verdicts(result.verdicts, reports=written)

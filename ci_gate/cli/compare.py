@@ -41,10 +41,12 @@ def command(
     """
     from ci_gate.cli.show import show_verdicts
     from ci_gate.gate.compare import CompareRequest, compare_files
-    from ci_gate.gate.reports import Targets, write_targets
+    from ci_gate.gate.reports import Targets, clear_targets, write_targets
 
     if not 1 <= len(files) <= 2:
         raise click.UsageError(f"Give one or two files, found {len(files)}.")
+    targets = Targets(json=json_path, markdown=markdown_path, junit=junit_path)
+    clear_targets(targets, inputs=(*files, baseline_file))
     verdict = compare_files(
         CompareRequest(
             candidate=files[-1],
@@ -56,7 +58,6 @@ def command(
             environment=os.environ,
         )
     )
-    targets = Targets(json=json_path, markdown=markdown_path, junit=junit_path)
     written = write_targets(targets, [verdict])
     if not quiet:
         show_verdicts([verdict], reports=written)

@@ -57,9 +57,11 @@ def command(
     thousands of times through the gate's own test.
     """
     from ci_gate.gate.power import PowerRequest, power, prospects_json, write_prospects
+    from ci_gate.gate.reports import Targets, clear_targets
     from ci_gate.render.power import render_prospect
     from ci_gate.render.screen import console_for
 
+    clear_targets(Targets(json=json_path), inputs=(baseline_file,))
     prospects = power(
         PowerRequest(
             config_path=config_path,

@@ -57,8 +57,10 @@ def command(
     """
     from ci_gate.cli.show import watch
     from ci_gate.gate.preparing import RunOptions
+    from ci_gate.gate.reports import Targets, clear_targets
     from ci_gate.gate.selfcheck import SelfCheckRequest, exit_code, run_self_check
 
+    clear_targets(Targets(json=json_path), inputs=files)
     found = run_self_check(
         SelfCheckRequest(
             files=files,

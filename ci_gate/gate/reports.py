@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -12,11 +12,14 @@ from ci_gate.errors import FileFormatError, UsageError, printable
 from ci_gate.machine import failed_write
 from ci_gate.model.verdict import Decision, ExitCode, Verdict
 from ci_gate.store.files import read_whole
-from ci_gate.store.folders import write_beside, write_named
+from ci_gate.store.folders import remove_beside, remove_named, write_beside, write_named
 
 __all__ = [
     "Targets",
+    "clear_targets",
+    "forget_verdict",
     "load_verdicts",
+    "report_file",
     "verdict_file",
     "worst",
     "write_beside_run",
@@ -62,16 +65,60 @@ def verdict_file(output: Path, suite: str) -> Path:
     return output / f"{suite}.verdict.json"
 
 
+def report_file(output: Path, suite: str) -> Path:
+    """Return where ``check`` keeps a suite's report."""
+    return output / f"{suite}.report.md"
+
+
+def forget_verdict(output: Path, suite: str) -> None:
+    """Remove a suite's verdict and report, because a new run of it begins.
+
+    Whatever ends that run, what its folder holds then is of this run or not there.
+
+    Raises
+    ------
+    UsageError
+        Something else has the name of one of them.
+    """
+    remove_beside(verdict_file(output, suite))
+    remove_beside(report_file(output, suite))
+
+
 def write_beside_run(output: Path, verdict: Verdict) -> tuple[Path, Path]:
     """Write verdict and report of a suite into the folder of its run; return both paths."""
     from ci_gate.render.markdown import markdown
     from ci_gate.render.view import view
 
     json_path = verdict_file(output, verdict.suite_name)
-    report_path = output / f"{verdict.suite_name}.report.md"
+    report_path = report_file(output, verdict.suite_name)
     write_beside(json_path, verdict.to_json().encode())
     write_beside(report_path, markdown(view([verdict])).encode())
     return json_path, report_path
+
+
+def clear_targets(targets: Targets, *, inputs: Iterable[Path | None]) -> None:
+    """Remove what an earlier command left in the files that are to be written.
+
+    A command that fails leaves no verdict then, where it could leave an earlier one that a reader
+    takes for its own.
+
+    Parameters
+    ----------
+    targets : Targets
+    inputs : iterable of Path or None
+        What is read, and stays, where it is to be written over as well.
+
+    Raises
+    ------
+    UsageError
+        A target is a folder, link, pipe or device.
+    """
+    read = [path for path in inputs if path is not None and path.exists()]
+    for target in (targets.json, targets.markdown, targets.junit):
+        if target is None or str(target) == "-":
+            continue
+        if not (target.exists() and any(target.samefile(path) for path in read)):
+            remove_named(target)
 
 
 def write_targets(targets: Targets, verdicts: Sequence[Verdict]) -> tuple[tuple[str, str], ...]:

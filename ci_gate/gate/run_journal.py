@@ -16,6 +16,7 @@ import msgspec
 from ci_gate.gate.execution import Executed, Work
 from ci_gate.gate.planning import finished_rounds, planned_trials
 from ci_gate.gate.preparing import Prepared, RunOptions
+from ci_gate.gate.reports import forget_verdict
 from ci_gate.gate.steering import Session, SteeredRun, decisions_of_the_gate, steered
 from ci_gate.model.run import Stop, StopReason
 from ci_gate.model.suite import PlannedTrial
@@ -62,12 +63,19 @@ class RunJournal:
         """Open the journal, or return it where it is open."""
         if self._journal is None:
             options, prepared = self._options, self._prepared
+            if not options.resume:
+                self._forget_verdict()
             journal = Journal.open(
                 prepared.path, prepared.header, resume=options.resume, fresh=options.fresh
             )
             self._journal = self._stack.enter_context(journal)
+            if journal.footer is None:
+                self._forget_verdict()
             self.remarks += _on_resuming(journal)
         return self._journal
+
+    def _forget_verdict(self) -> None:
+        forget_verdict(self._prepared.path.parent, self._prepared.suite.name)
 
     @property
     def is_finished(self) -> bool:

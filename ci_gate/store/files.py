@@ -19,6 +19,7 @@ __all__ = [
     "open_regular",
     "put_whole",
     "read_whole",
+    "remove_file",
     "sync_folder",
     "write_whole",
 ]
@@ -95,6 +96,25 @@ def write_whole(path: Path, content: bytes) -> None:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file that ``write_whole`` would replace; there need not be one.
+
+    Raises
+    ------
+    UsageError
+        The path is a folder, link, pipe or device, or may not be removed.
+    InternalError
+        The disk is broken.
+    """
+    if _mode_to_keep(path) is None:
+        return
+    try:
+        path.unlink(missing_ok=True)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise failed_write(error, path) from error
 
 
 def put_whole(path: Path, content: bytes, *, partial: Path) -> None:

@@ -14,9 +14,17 @@ from pathlib import Path
 
 from ci_gate.errors import UsageError, printable
 from ci_gate.machine import failed_write
-from ci_gate.store.files import write_whole
+from ci_gate.store.files import remove_file, write_whole
 
-__all__ = ["make_real_folder", "own_folder", "refuse_links", "write_beside", "write_named"]
+__all__ = [
+    "make_real_folder",
+    "own_folder",
+    "refuse_links",
+    "remove_beside",
+    "remove_named",
+    "write_beside",
+    "write_named",
+]
 
 
 def make_real_folder(folder: Path) -> None:
@@ -96,6 +104,30 @@ def write_named(path: Path, content: bytes) -> None:
     """
     folder = own_folder(path.parent, tree=Path.cwd())
     write_whole(folder / path.name, content)
+
+
+def remove_named(path: Path) -> None:
+    """Remove a file that ``write_named`` would replace; there need not be one.
+
+    Raises
+    ------
+    UsageError, InternalError
+        As ``own_folder``, of the folder that we are in, and ``remove_file``.
+    """
+    folder = own_folder(path.parent, tree=Path.cwd())
+    remove_file(folder / path.name)
+
+
+def remove_beside(path: Path) -> None:
+    """Remove a file that ``write_beside`` would replace; there need not be one.
+
+    Raises
+    ------
+    UsageError, InternalError
+        As ``refuse_links``, of the folder, and ``remove_file``.
+    """
+    refuse_links(path.parent)
+    remove_file(path)
 
 
 def write_beside(path: Path, content: bytes) -> None:
