@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from ci_gate.model.suite import PlannedTrial
-from ci_gate.model.trace import TraceRef
+from ci_gate.model.trace import Determinism, TraceRecord, TraceRef
 from ci_gate.model.trial import Grade, Step, Trajectory, TrialRecord
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "ReplayDrifted",
     "RoundWatcher",
     "SandboxFactory",
+    "Skipped",
     "Steering",
     "TrialErrored",
     "TrialLost",
@@ -56,6 +57,23 @@ class TrialLost(Exception):
     """A trial was cut short by its neighbour in the worker, and is run again in a new world."""
 
 
+class Skipped(msgspec.Struct, frozen=True, kw_only=True):
+    """What a call that was answered and not made would have taken from the trial itself.
+
+    Parameters
+    ----------
+    words : int
+        Of 32 bits, from the trial's generator.
+    uuids : int
+    slept_s : float
+        On the trial's clock.
+    """
+
+    words: int = 0
+    uuids: int = 0
+    slept_s: float = 0.0
+
+
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """What the agent gets to see of a call.
 
@@ -71,6 +89,10 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     tokens : int or None
     cost_usd : float or None
         What the recorded call took, where this is the answer of a recording.
+    within : tuple of TraceRecord
+        Recorded calls and draws that the call made itself, where this is the answer of a recording.
+    skipped : Skipped or None
+        What these took from the trial.
     """
 
     output: Any
@@ -79,6 +101,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     delay_s: float = 0.0
     tokens: int | None = None
     cost_usd: float | None = None
+    within: tuple[TraceRecord, ...] = ()
+    skipped: Skipped | None = None
 
 
 @runtime_checkable
@@ -112,15 +136,31 @@ class TrialSandbox(Protocol):
         turn: int | None,
         lane: str = "main",
         duration_ms: float | None = None,
+        determinism: Determinism | None = None,
     ) -> Observation:
         """Record a call that was executed and return what the agent sees, faults applied."""
+
+    def note(
+        self, lane: str, kind: str, name: str, arguments: Any, output: Any, *, at_end: bool = False
+    ) -> None:
+        """Record what a lane took from the trial's generators or clock; no step of the agent.
+
+        ``at_end``: after its last call. Raises ``ReplayDrifted`` as ``answer`` does.
+        """
 
     @property
     def answers(self) -> bool:
         """Whether calls are answered here and made by nobody: a replay."""
 
     def answer(
-        self, lane: str, kind: str, name: str, arguments: Any, *, turn: int | None = None
+        self,
+        lane: str,
+        kind: str,
+        name: str,
+        arguments: Any,
+        *,
+        turn: int | None = None,
+        determinism: Determinism | None = None,
     ) -> Observation | None:
         """Return the answer of a call that is not made, where ``answers`` is true.
 

@@ -49,9 +49,13 @@ class BareWorld:
         turn: int | None,
         lane: str = "main",
         duration_ms: float | None = None,
+        determinism: object = None,
     ) -> Observation:
         """Return the output as it is."""
         return Observation(output=output, is_error=is_error)
+
+    def note(self, *drawn: Any, at_end: bool = False) -> None:
+        """Keep nothing of what was drawn."""
 
     def answer(self, lane: str, kind: str, name: str, arguments: Any) -> Observation:
         """Answer nothing: every call is made."""

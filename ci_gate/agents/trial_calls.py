@@ -6,12 +6,15 @@ does not pass.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Sequence
+
 import msgspec
 
 from ci_gate.agents.capabilities import Capabilities
 from ci_gate.agents.results import one_line
 from ci_gate.agents.strictness import Noted
-from ci_gate.agents.wire import Answer, Incoming
+from ci_gate.agents.wire import Answer, Drawn, Incoming
 from ci_gate.model.breaches import CAPABILITY
 from ci_gate.model.trial import Status, Trajectory
 from ci_gate.ports import ReplayDrifted, TrialSandbox
@@ -42,7 +45,16 @@ class SandboxCalls:
         if refusal is not None:
             self._breach = self._breach or CAPABILITY + refusal
             return Answer(call=message.call, refused=refusal)
+        try:
+            self._note(message.draws)
+        except ReplayDrifted as drift:
+            return Answer(call=message.call, drift=str(drift))
         return self._answered(message) if message.asks else self._observed(message)
+
+    def _note(self, draws: Sequence[Drawn], *, at_end: bool = False) -> None:
+        for drawn in draws:
+            asked = drawn.lane, drawn.kind, drawn.name, drawn.arguments
+            self._sandbox.note(*asked, drawn.output, at_end=at_end)
 
     def _observed(self, message: Incoming) -> Answer:
         seen = self._sandbox.observe(
@@ -54,6 +66,7 @@ class SandboxCalls:
             turn=message.turn,
             lane=message.lane,
             duration_ms=message.ms,
+            determinism=message.determinism,
         )
         if seen.fault is None:
             return Answer(call=message.call, delay_s=seen.delay_s)
@@ -68,7 +81,12 @@ class SandboxCalls:
     def _answered(self, message: Incoming) -> Answer:
         try:
             seen = self._sandbox.answer(
-                message.lane, message.kind, message.name, message.arguments, turn=message.turn
+                message.lane,
+                message.kind,
+                message.name,
+                message.arguments,
+                turn=message.turn,
+                determinism=message.determinism,
             )
         except ReplayDrifted as drift:
             return Answer(call=message.call, drift=str(drift))
@@ -80,11 +98,14 @@ class SandboxCalls:
             output=seen.output,
             is_error=seen.is_error,
             delay_s=seen.delay_s,
+            within=seen.skipped,
         )
 
     def end(self, message: Incoming) -> None:
         """Take note of what the worker says of the trial at its end."""
         self._noted.add(message.noted)
+        with contextlib.suppress(ReplayDrifted):  # who plays the recording knows of it
+            self._note(message.draws, at_end=True)
         if message.breaches and self._breach is None:
             self._breach = message.breaches[0]
 

@@ -13,11 +13,15 @@ from typing import Any
 
 import msgspec
 
+from ci_gate.model.trace import Determinism
+from ci_gate.ports import Skipped
+
 __all__ = [
     "MAX_MESSAGE_BYTES",
     "MAX_WEIGHT_BYTES",
     "Answer",
     "Cancel",
+    "Drawn",
     "Failure",
     "GradeOrder",
     "Incoming",
@@ -90,6 +94,16 @@ class Cancel(msgspec.Struct, frozen=True, kw_only=True, tag_field="op", tag="can
     id: int
 
 
+class Drawn(msgspec.Struct, frozen=True, kw_only=True):
+    """What a lane took from the trial's generators or clock since its last call."""
+
+    lane: str
+    kind: str
+    name: str
+    arguments: Any
+    output: Any
+
+
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the agent sees of a call; without a fault its own value stands.
 
@@ -105,6 +119,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_error: bool | None = None
     delay_s: float = 0.0
     drift: str | None = None
+    within: Skipped | None = None
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,9 +146,11 @@ class Incoming(msgspec.Struct, kw_only=True):
     turn: int | None = None
     lane: str = "main"
     asks: bool = False
+    determinism: Determinism | None = None
     ms: float | None = None
     result: Any = None
     failure: Failure | None = None
+    draws: tuple[Drawn, ...] = ()
     breaches: tuple[str, ...] = ()
     noted: dict[str, int] = {}
     blocked_s: float = 0.0

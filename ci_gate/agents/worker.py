@@ -44,7 +44,10 @@ _STUBBORN_S = 1.0
 _THREAD_END_S = 0.02
 _BATCH = 16
 _MAX_BREACHES = 20
+_DETERMINISM = (None, "deterministic", "stochastic", "io-bound")
 _UUID_STREAM = 0x75756964
+_FOLDED = 512
+_SHOWN_DRAWS = 8
 _COROUTINE_FLAG = 0x80
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -580,10 +583,17 @@ class Lanes:
     def current(self) -> str:
         """Return the lane of whoever calls."""
         given: str = self._given.get()
-        return given or self._own()
+        return given or self._of(_runner())
 
-    def _own(self) -> str:
-        runner = _running_task() or threading.current_thread()
+    def caller(self) -> Any:
+        """Return what tells whoever calls from others, without giving it the name of a lane."""
+        return self._given.get() or _runner()
+
+    def of(self, caller: Any) -> str:
+        """Return the lane of what ``caller`` returned."""
+        return caller if isinstance(caller, str) else self._of(caller)
+
+    def _of(self, runner: Any) -> str:
         with self._lock:
             if runner not in self._names:
                 count = len(self._names)
@@ -594,11 +604,155 @@ class Lanes:
     @contextlib.contextmanager
     def named(self, name: str) -> Iterator[None]:
         """Give the calls that are made in this block a lane of their own below the present one."""
-        token = self._given.set(f"{self.current()}/{name}")
+        # Only what is within a call has a lane that begins so.
+        token = self._given.set(f"{self.current()}/{name}".replace("/(", "/ ("))
         try:
             yield
         finally:
             self._given.reset(token)
+
+    def within(self, name: str) -> Any:
+        """Return a ``with`` block for what a call does itself: not made in a replay."""
+        return _Set(self._given, f"{self.current()}/({name})")
+
+
+class _Set:
+    """A ``with`` block in which a variable has another value."""
+
+    __slots__ = ("_token", "_value", "_variable")
+
+    def __init__(self, variable: Any, value: Any) -> None:
+        self._variable = variable
+        self._value = value
+
+    def __enter__(self) -> None:
+        self._token = self._variable.set(self._value)
+
+    def __exit__(self, *_: Any) -> None:
+        self._variable.reset(self._token)
+
+
+class _Drawn:
+    """What was drawn or read one after the other, as one digest."""
+
+    __slots__ = ("_digest", "_shown", "_values", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._shown: list[Any] = []
+        self._values: list[Any] = []
+        self._digest: Any = None
+
+    def add(self, value: Any) -> None:
+        self._values.append(value)
+        if len(self._values) >= _FOLDED:
+            self._fold()
+
+    def _fold(self) -> None:
+        values, self._values = self._values, []
+        if self._digest is None:
+            import hashlib
+
+            self._digest = hashlib.sha256()
+            self._shown = values[:_SHOWN_DRAWS]
+        self.count += len(values)
+        self._digest.update("".join(f"{value!r}\n" for value in values).encode())
+
+    def told(self) -> tuple[Message, Any]:
+        """Return how many there were with their digest, and the first of them."""
+        self._fold()
+        return {"count": self.count, "sha256": self._digest.hexdigest()}, self._shown
+
+
+class Draws:
+    """What each lane took from the generators and the clock since its last call.
+
+    A million draws must not be a million records: those between two calls of a lane are one.
+
+    Parameters
+    ----------
+    lanes : Lanes
+    """
+
+    def __init__(self, lanes: Lanes) -> None:
+        self._lanes = lanes
+        self._drawn: dict[Any, dict[str, _Drawn]] = {}
+        self._amounts: dict[Any, dict[str, float]] = {}
+
+    def add(self, name: str, value: Any, amount: float = 0) -> None:
+        """Take note of one value; the amount is what a replay has to make up for."""
+        caller = self._lanes.caller()
+        drawn = self._drawn.get(caller)
+        if drawn is None:
+            drawn = self._drawn[caller] = {}
+            self._amounts[caller] = {}
+        if name not in drawn:
+            drawn[name] = _Drawn()
+        drawn[name].add(value)
+        if amount:
+            amounts = self._amounts[caller]
+            amounts[name] = amounts.get(name, 0) + amount
+
+    def take(self, caller: Any = None) -> list[Message]:
+        """Return what whoever calls, or another, has taken since its last call."""
+        if not self._drawn:
+            return []
+        caller = caller or self._lanes.caller()
+        drawn, amounts = self._drawn.pop(caller, None), self._amounts.pop(caller, None)
+        if drawn is None or amounts is None:
+            return []
+        lane = self._lanes.of(caller)
+        return [_note(lane, name, one, amounts.get(name)) for name, one in drawn.items()]
+
+    def rest(self) -> list[Message]:
+        """Return what is left at the end of the trial."""
+        return [note for caller in list(self._drawn) for note in self.take(caller)]
+
+
+_KIND_OF_DRAWS = {"draws": "rng", "uuid": "rng", "reads": "clock"}
+_AMOUNT_OF_DRAWS = {"draws": "words", "reads": "slept_s"}
+
+
+def _note(lane: str, name: str, drawn: _Drawn, amount: float | None) -> Message:
+    given, shown = drawn.told()
+    if amount:
+        given[_AMOUNT_OF_DRAWS[name]] = amount
+    return {
+        "lane": lane,
+        "kind": _KIND_OF_DRAWS[name],
+        "name": name,
+        "arguments": tagged(given),
+        "output": tagged(shown),
+    }
+
+
+def _generator(seed: int, draws: Draws) -> Any:
+    """Return the generator of a seed, which is that of ``random.Random`` draw by draw."""
+    import random
+
+    class Generator(random.Random):
+        def random(self) -> float:
+            value = super().random()
+            draws.add("draws", value, 2)
+            return value
+
+        def getrandbits(self, k: int) -> int:
+            value = super().getrandbits(k)
+            draws.add("draws", value, (k + 31) // 32)
+            return value
+
+        def skip(self, words: int) -> None:
+            """Draw what somebody else has drawn, who is not made to do it again."""
+            super().getrandbits(32 * words)
+
+        def __reduce__(self) -> Any:
+            return random.Random, (), self.getstate()
+
+    return Generator(seed)
+
+
+def _runner() -> Any:
+    return _running_task() or threading.current_thread()
 
 
 def _running_task() -> Any:
@@ -705,43 +859,60 @@ class Tools(Bound):
         super().__init__(env)
         self._functions: dict[str, Callable[..., Any]] = {}
         self._limits: dict[str, Capabilities | None] = {}
+        self._determinism: dict[str, str] = {}
 
     def _bound_to(self, env: Env) -> Any:
         """Return the tools for another ``Env``; what it registers are its own."""
         other = super()._bound_to(env)
         other._functions, other._limits = dict(self._functions), dict(self._limits)
+        other._determinism = dict(self._determinism)
         return other
 
-    def register(self, *functions: Any, allow: Any = None, **named: Callable[..., Any]) -> None:
+    def register(
+        self,
+        *functions: Any,
+        allow: Any = None,
+        determinism: Any = None,
+        **named: Callable[..., Any],
+    ) -> None:
         """Make tools known: functions by their names, mappings, a name and its function, keywords.
 
         Parameters
         ----------
         allow : sequence of str or None
             The calls that these tools may make themselves; None: all that the caller may make.
+        determinism : {"deterministic", "stochastic", "io-bound"} or None
+            Where their answers come from: the arguments alone, the trial's generator too, or
+            outside; None is ``io-bound``.
 
         Raises
         ------
         TypeError
-            Something that is neither a function, a mapping nor a name before a function.
+            Something that is neither a function, a mapping nor a name before a function; or no
+            class of determinism.
         CapabilityError
             ``allow`` goes beyond what the caller may do.
         """
         if callable(allow):
             named["allow"], allow = allow, None
+        if callable(determinism):
+            named["determinism"], determinism = determinism, None
+        if determinism not in _DETERMINISM:
+            raise TypeError(f"determinism is one of {_DETERMINISM[1:]}, found {determinism!r}")
         limit = None if allow is None else self._env.declared(allow)
         found = _named_functions(list(functions), named)
         self._functions.update(found)
         self._limits.update(dict.fromkeys(found, limit))
+        self._determinism.update(dict.fromkeys(found, determinism))
 
-    def add(self, function: Any, *, allow: Any = None) -> Any:
+    def add(self, function: Any, *, allow: Any = None, determinism: Any = None) -> Any:
         """Register the decorated function; ``add("name")`` gives it another name."""
         if not isinstance(function, str):
-            self.register(function, allow=allow)
+            self.register(function, allow=allow, determinism=determinism)
             return function
 
         def with_name(decorated: Any) -> Any:
-            self.register(function, decorated, allow=allow)
+            self.register(function, decorated, allow=allow, determinism=determinism)
             return decorated
 
         return with_name
@@ -761,12 +932,22 @@ class Tools(Bound):
 
     def observe(self, name: str, /, **arguments: Any) -> Observation:
         """Return what is seen of the call, errors as data."""
-        return self._env.through("tool", name, arguments, lambda: self._made(name, arguments))
+        return self._env.through(
+            "tool",
+            name,
+            arguments,
+            lambda: self._made(name, arguments),
+            determinism=self._determinism.get(name),
+        )
 
     async def aobserve(self, name: str, /, **arguments: Any) -> Observation:
         """Return what is seen of the call as ``observe`` does, waiting for asynchronous tools."""
         return await self._env.athrough(
-            "tool", name, arguments, lambda: self._amade(name, arguments)
+            "tool",
+            name,
+            arguments,
+            lambda: self._amade(name, arguments),
+            determinism=self._determinism.get(name),
         )
 
     def _made(self, name: str, arguments: Message) -> Observation:
@@ -774,7 +955,7 @@ class Tools(Bound):
         if unknown is not None:
             return unknown
         try:
-            with _limited_to(self._limits[name]):
+            with self._env.within(name), _limited_to(self._limits[name]):
                 value = self._env.finish(self._functions[name](**arguments))
             return Observation(name, value, False)
         except Exception as error:  # noqa: BLE001 - whatever the tool raises is its answer
@@ -785,7 +966,7 @@ class Tools(Bound):
         if unknown is not None:
             return unknown
         try:
-            with _limited_to(self._limits[name]):
+            with self._env.within(name), _limited_to(self._limits[name]):
                 value = self._functions[name](**arguments)
                 value = await value if hasattr(value, "__await__") else value
             return Observation(name, value, False)
@@ -940,12 +1121,18 @@ def _file_error(text: str) -> Exception:
 class TrialClock:
     """The trial's time: it starts at the same moment in every trial and moves only by waiting."""
 
-    def __init__(self, start: str) -> None:
+    def __init__(self, start: str, draws: Draws) -> None:
         self._start = start
         self._passed_s = 0.0
+        self._draws = draws
 
     def now(self) -> Any:
         """Return the time as an aware ``datetime`` in UTC."""
+        now = self._now()
+        self._draws.add("reads", _iso(now))
+        return now
+
+    def _now(self) -> Any:
         from datetime import datetime, timedelta
 
         start = datetime.fromisoformat(self._start.replace("Z", "+00:00"))
@@ -953,7 +1140,7 @@ class TrialClock:
 
     def iso(self) -> str:
         """Return the time as ISO 8601 text."""
-        return str(self.now().isoformat()).replace("+00:00", "Z")
+        return _iso(self.now())
 
     def time(self) -> float:
         """Return seconds since 1970."""
@@ -961,11 +1148,17 @@ class TrialClock:
 
     def monotonic(self) -> float:
         """Return the seconds that have passed in the trial."""
+        self._draws.add("reads", self._passed_s)
         return self._passed_s
 
     def sleep(self, seconds: float) -> None:
         """Let simulated time pass; returns at once."""
-        self._passed_s += max(0.0, seconds)
+        passed_s = max(0.0, seconds)
+        self._draws.add("reads", f"sleep {passed_s:g} s", passed_s)
+        self._pass(passed_s)
+
+    def _pass(self, seconds: float) -> None:
+        self._passed_s += seconds
 
     async def asleep(self, seconds: float) -> None:
         """Let simulated time pass; other tasks get their turn."""
@@ -973,6 +1166,10 @@ class TrialClock:
 
         self.sleep(seconds)
         await asyncio.sleep(0)
+
+
+def _iso(moment: Any) -> str:
+    return str(moment.isoformat()).replace("+00:00", "Z")
 
 
 class World:
@@ -1021,11 +1218,13 @@ class Conduct:
         Each fails the trial, whatever the agent makes of it.
     noted : dict of str to int
         How often something was seen that fails nothing.
+    draws : Draws
     """
 
-    __slots__ = ("breaches", "noted")
+    __slots__ = ("breaches", "draws", "noted")
 
-    def __init__(self) -> None:
+    def __init__(self, draws: Draws) -> None:
+        self.draws = draws
         self.breaches: list[str] = []
         self.noted: dict[str, int] = {}
 
@@ -1041,6 +1240,9 @@ class Conduct:
             said["breaches"] = self.breaches
         if self.noted:
             said["noted"] = dict(self.noted)  # a thread that was left may still be adding
+        draws = self.draws.rest()
+        if draws:
+            said["draws"] = draws
         return said
 
 
@@ -1092,10 +1294,11 @@ class Env:
         self._lanes = Lanes()
         self._limits = desk.limits
         self._asks = bool(message.get("asks"))
-        self.conduct = Conduct()
+        self._draws = Draws(self._lanes)
+        self.conduct = Conduct(self._draws)
         self.seed: int = message["seed"]
         self.trial: int = message["trial"]
-        self.clock = TrialClock(message["now"])
+        self.clock = TrialClock(message["now"], self._draws)
         self.world = World(message.get("database"), message.get("workdir"))
         self._variables = _variables_of(message)
         self.files = Files(self, message.get("workdir"))
@@ -1107,20 +1310,25 @@ class Env:
         """The ``random.Random`` of the trial, seeded by its seed."""
         progress = self._progress
         if progress.rng is None:
-            import random
-
-            progress.rng = random.Random(self.seed)  # noqa: S311 - repeatable on purpose
+            progress.rng = _generator(self.seed, self._draws)
         return progress.rng
 
     def uuid(self) -> str:
         """Return the next version 4 UUID of the trial, from its seed."""
-        import random
         import uuid
+
+        found = str(uuid.UUID(int=self._uuid_bits(), version=4))
+        self._draws.add("uuid", found)
+        return found
+
+    def _uuid_bits(self) -> int:
+        import random
 
         progress = self._progress
         if progress.uuids is None:
             progress.uuids = random.Random(self.seed ^ _UUID_STREAM)  # noqa: S311 - repeatable on purpose
-        return str(uuid.UUID(int=progress.uuids.getrandbits(128), version=4))
+        bits: int = progress.uuids.getrandbits(128)
+        return bits
 
     def turn(self) -> int:
         """Say that a turn of the agent begins; returns its number, 1 for the first."""
@@ -1198,6 +1406,10 @@ class Env:
         self.conduct.breach(f"capability: {what}")
         raise CapabilityError(what)
 
+    def within(self, name: str) -> Any:
+        """Return a ``with`` block for what a call of this name does itself."""
+        return self._lanes.within(name)
+
     def lane(self, name: str) -> Any:
         """Give the calls of a ``with`` block a lane of their own, for work beside other work."""
         return self._lanes.named(name)
@@ -1225,7 +1437,8 @@ class Env:
 
     def _made(self, name: str, function: Callable[..., Any], arguments: Message) -> Observation:
         try:
-            return Observation(name, self.finish(function(**arguments)), False)
+            with self.within(name):
+                return Observation(name, self.finish(function(**arguments)), False)
         except Exception as error:  # noqa: BLE001 - whatever the function raises is its answer
             return _call_failure(name, error)
 
@@ -1233,26 +1446,34 @@ class Env:
         self, name: str, function: Callable[..., Any], arguments: Message
     ) -> Observation:
         try:
-            value = function(**arguments)
-            value = await value if hasattr(value, "__await__") else value
+            with self.within(name):
+                value = function(**arguments)
+                value = await value if hasattr(value, "__await__") else value
             return Observation(name, value, False)
         except Exception as error:  # noqa: BLE001 - whatever the function raises is its answer
             return _call_failure(name, error)
 
     def through(
-        self, kind: str, name: str, arguments: Message, produce: Callable[[], Observation]
+        self,
+        kind: str,
+        name: str,
+        arguments: Message,
+        produce: Callable[[], Observation],
+        *,
+        determinism: str | None = None,
     ) -> Observation:
         """Make a call, pass it by the parent and return what the agent sees of it.
 
         In a replay the parent is asked first: it answers from its recording, or has it made.
         """
         self._require(kind, name)
+        call = self._begun(kind, name, arguments, determinism)
         if self._asks:
-            answer = self._desk.ask(self._begun(kind, name, arguments, asks=True))
+            answer = self._desk.ask(_question(call))
             if not answer.get("make"):
                 self._real_delay_s(answer)
                 return self._recorded(answer, name)
-        call = self._begun(kind, name, arguments)
+            call["ms"] = time.perf_counter()
         outcome = produce()
         answer = self._desk.ask(self._ended(call, outcome))
         delay_s = self._real_delay_s(answer)
@@ -1261,16 +1482,23 @@ class Env:
         return outcome if answer.get("fault") is None else self._recorded(answer, name)
 
     async def athrough(
-        self, kind: str, name: str, arguments: Message, produce: Callable[[], Any]
+        self,
+        kind: str,
+        name: str,
+        arguments: Message,
+        produce: Callable[[], Any],
+        *,
+        determinism: str | None = None,
     ) -> Observation:
         """Make a call as ``through`` does, without holding up other tasks."""
         self._require(kind, name)
+        call = self._begun(kind, name, arguments, determinism)
         if self._asks:
-            answer = await self._desk.aask(self._begun(kind, name, arguments, asks=True))
+            answer = await self._desk.aask(_question(call))
             if not answer.get("make"):
                 self._real_delay_s(answer)
                 return self._recorded(answer, name)
-        call = self._begun(kind, name, arguments)
+            call["ms"] = time.perf_counter()
         outcome = await produce()
         answer = await self._desk.aask(self._ended(call, outcome))
         delay_s = self._real_delay_s(answer)
@@ -1280,8 +1508,8 @@ class Env:
             await asyncio.sleep(delay_s)
         return outcome if answer.get("fault") is None else self._recorded(answer, name)
 
-    def _begun(self, kind: str, name: str, arguments: Message, *, asks: bool = False) -> Message:
-        return {
+    def _begun(self, kind: str, name: str, arguments: Message, determinism: str | None) -> Message:
+        call = {
             "op": "call",
             "id": self._id,
             "kind": kind,
@@ -1291,11 +1519,19 @@ class Env:
             "lane": self._lanes.current(),
             "ms": time.perf_counter(),
             "turn": self.turns,
-            "asks": asks,
         }
+        if determinism is not None:
+            call["determinism"] = determinism
+        draws = self._draws.take()
+        if draws:
+            call["draws"] = draws
+        return call
 
     def _ended(self, call: Message, outcome: Observation) -> Message:
         call["ms"] = (time.perf_counter() - call["ms"]) * 1000
+        inner = self._draws.take(f"{call['lane']}/({call['name']})")
+        if inner:
+            call["draws"] = [*call.get("draws", ()), *inner]
         call["output"] = outcome.value
         call["is_error"] = outcome.is_error
         return call
@@ -1316,9 +1552,24 @@ class Env:
             raise CapabilityError(answer["refused"])
         if answer.get("drift"):
             raise ReplayDriftError(answer["drift"])
+        if answer.get("within"):
+            self._make_up_for(answer["within"])
         delay_s = float(answer.get("delay_s", 0.0))
-        self.clock.sleep(delay_s)
+        self.clock._pass(delay_s)
         return delay_s if self._desk.real_delays else 0.0
+
+    def _make_up_for(self, within: Message) -> None:
+        """Leave generators and clock as the call would have that was not made."""
+        if within["words"]:
+            self.rng.skip(within["words"])
+        for _ in range(within["uuids"]):
+            self._uuid_bits()
+        self.clock._pass(within["slept_s"])
+
+
+def _question(call: Message) -> Message:
+    """Return what asks for the answer of a call, and leave the call as it is to be made."""
+    return {**call, "asks": True, "draws": call.pop("draws", ())}
 
 
 class Desk:

@@ -54,6 +54,7 @@ class Parting(StrEnum):
     ORDER = "order-changed"
     FAULT = "fault-differed"
     OTHER_CALL = "another-call"
+    DRAWS = "draws-differed"
     STOPPED = "one-stopped-earlier"
 
 

@@ -14,7 +14,7 @@ import msgspec
 from ci_gate.model.amounts import MOST_COUNT, Count, Usd, amount_within, count_within
 from ci_gate.model.trace import TraceHeader, TraceRecord
 
-__all__ = ["MODEL", "STATE", "ErrorPlace", "MetaEntry", "MetaTally", "TraceMeta"]
+__all__ = ["MODEL", "STATE", "ErrorPlace", "MetaEntry", "MetaTally", "TraceMeta", "is_draw"]
 
 STATE: Final = "state"
 """Kind of the records that are no calls but states of the trial's world."""
@@ -22,7 +22,16 @@ STATE: Final = "state"
 MODEL: Final = "llm"
 """Kind of the calls that go to models."""
 
+_DRAWS: Final = frozenset({("rng", "draws"), ("rng", "uuid"), ("clock", "reads")})
 _NANO: Final = 1_000_000_000
+
+
+def is_draw(kind: str, name: str) -> bool:
+    """Return whether a record is no call but what a lane took since its last one.
+
+    That is from the trial's own generators or clock.
+    """
+    return (kind, name) in _DRAWS
 
 
 class MetaEntry(msgspec.Struct, frozen=True, kw_only=True):

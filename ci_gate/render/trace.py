@@ -49,6 +49,7 @@ PARTED: Final = {
     Parting.ORDER: "the same calls are made in another order",
     Parting.FAULT: "another fault was injected",
     Parting.OTHER_CALL: "another call is made",
+    Parting.DRAWS: "other numbers were drawn, or the clock was read otherwise",
     Parting.STOPPED: "one of the two makes no more calls",
 }
 

@@ -12,10 +12,12 @@ from typing import Any
 import msgspec
 
 from ci_gate.model.trace import TraceRecord
+from ci_gate.model.trace_meta import is_draw
 from ci_gate.ports import Observation
 from ci_gate.redaction import Redactor
 from ci_gate.sandbox.cassette import Asked, Cassette, Drift, Library
 from ci_gate.sandbox.chaos import ChaosInjector
+from ci_gate.sandbox.draws import skipped_by
 from ci_gate.sandbox.faults import DELAY_S, ERROR_KINDS
 from ci_gate.sandbox.ignoring import Ignored
 from ci_gate.sandbox.recording import STATE, Labels, asked_without_secrets, input_digest
@@ -63,6 +65,8 @@ class StrictSource:
         self._cassette = Cassette(calls)
         self._ignored = ignored
         self._redactor = redactor
+        # Older traces have none, and are followed without.
+        self._has_draws = any(is_draw(record.kind, record.name) for record in calls)
         self._recorded = len(calls)
         self._replayed = 0
 
@@ -74,9 +78,13 @@ class StrictSource:
         DriftError
             The recording has another call here, or none.
         """
+        is_call = not is_draw(kind, name)
+        if not is_call and not self._has_draws:
+            return Observation(output=None)
         asked = _asked(lane, kind, name, arguments, self._redactor, self._ignored)
         record = self._cassette.answer(asked)
-        self._replayed += 1
+        within = self._cassette.within(record) if is_call else ()
+        self._replayed += 1 + len(within)
         return Observation(
             output=record.output,
             is_error=record.is_error,
@@ -84,6 +92,8 @@ class StrictSource:
             delay_s=DELAY_S.get(record.fault, 0.0) if record.fault else 0.0,
             tokens=record.tokens,
             cost_usd=record.cost_usd,
+            within=within,
+            skipped=skipped_by(within) if within else None,
         )
 
     def due(self, lane: str) -> TraceRecord | None:

@@ -8,7 +8,7 @@ that is how a lost side effect looks. It knows records, neither files nor agents
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -23,6 +23,7 @@ ENV_NOT_FOUND: Final = "ENV_NOT_FOUND"
 """What the agent reads, as an error, where the recording has no answer."""
 
 _SHOWN: Final = 200
+_WITHIN: Final = "/("
 
 
 class Asked(NamedTuple):
@@ -114,6 +115,7 @@ class Cassette:
         for record in records:
             lanes[record.lane].append(record)
         self._lanes = dict(lanes)
+        self._within = _lanes_within(self._lanes)
         self.drift: Drift | None = None
 
     def answer(self, asked: Asked) -> TraceRecord:
@@ -135,6 +137,23 @@ class Cassette:
             raise self._drifted(_drift(lane[0], asked, part))
         return lane.popleft()
 
+    def within(self, record: TraceRecord) -> tuple[TraceRecord, ...]:
+        """Return the records of what an answered call did itself, which are consumed.
+
+        Notes
+        -----
+        They stand before the call, which was recorded when it had ended, in lanes that begin with
+        its own and ``/(``.
+        """
+        lanes = self._within.get(record.lane)
+        if lanes is None:
+            return ()
+        found: list[TraceRecord] = []
+        for lane in lanes:
+            while lane and lane[0].order < record.order:
+                found.append(lane.popleft())
+        return tuple(sorted(found, key=lambda one: one.order))
+
     def due(self, lane: str) -> TraceRecord | None:
         """Return the record that is next in a lane; None where there is none."""
         left = self._lanes.get(lane)
@@ -151,6 +170,19 @@ class Cassette:
             Drift(order=r.order, lane=r.lane, recorded=_called(r), came="", part="unconsumed")
             for r in left
         ]
+
+
+def _lanes_within(
+    lanes: Mapping[str, deque[TraceRecord]],
+) -> Mapping[str, list[deque[TraceRecord]]]:
+    """Return, by lane, the lanes of what its calls did themselves."""
+    found: defaultdict[str, list[deque[TraceRecord]]] = defaultdict(list)
+    for name, records in lanes.items():
+        place = name.find(_WITHIN)
+        while place >= 0:
+            found[name[:place]].append(records)
+            place = name.find(_WITHIN, place + 1)
+    return dict(found)
 
 
 def _differing_part(record: TraceRecord, asked: Asked) -> str | None:

@@ -80,6 +80,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         What the call itself gave, and whether it had failed, where a fault hid it.
     turn, tokens : int or None
     cost_usd, duration_ms : float or None
+    determinism : Determinism or None
+        None: that of the kind.
     """
 
     kind: str
@@ -95,6 +97,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int | None = None
     cost_usd: float | None = None
     duration_ms: float | None = None
+    determinism: Determinism | None = None
 
 
 class Labels(NamedTuple):
@@ -231,7 +234,7 @@ class Recorder:
             fault=call.fault,
             unfaulted=self.redactor.value(call.unfaulted),
             unfaulted_is_error=call.unfaulted_is_error,
-            determinism=determinism_of(call.kind),
+            determinism=call.determinism or determinism_of(call.kind),
             turn=call.turn,
             tokens=call.tokens,
             cost_usd=call.cost_usd,

@@ -20,7 +20,8 @@ from ci_gate.errors import ContaminatedWorldError, Problem, SuiteError, printabl
 from ci_gate.model.agent import FaultPolicy
 from ci_gate.model.amounts import MOST_MS, amount_within, count_within
 from ci_gate.model.suite import PlannedTrial, Task
-from ci_gate.model.trace import TraceRef
+from ci_gate.model.trace import Determinism, TraceRecord, TraceRef
+from ci_gate.model.trace_meta import is_draw
 from ci_gate.model.trial import Step
 from ci_gate.model.usage import Spent
 from ci_gate.ports import Observation
@@ -350,6 +351,7 @@ class World:
         turn: int | None,
         lane: str = "main",
         duration_ms: float | None = None,
+        determinism: Determinism | None = None,
     ) -> Observation:
         """Record a call that was executed and return what the agent sees, faults applied.
 
@@ -366,6 +368,8 @@ class World:
         lane : str
         duration_ms : float or None
             Real time that it took.
+        determinism : Determinism or None
+            What its tool is declared as; None: that of its kind.
         """
         seen = None
         if kind == _TOOL and self._injector is not None:
@@ -387,6 +391,7 @@ class World:
             tokens=spent.tokens,
             cost_usd=spent.cost_usd,
             duration_ms=amount_within(duration_ms, MOST_MS),
+            determinism=determinism,
         )
         self._take(call)
         return seen
@@ -397,7 +402,14 @@ class World:
         return self._source is not None
 
     def answer(
-        self, lane: str, kind: str, name: str, arguments: Any, *, turn: int | None = None
+        self,
+        lane: str,
+        kind: str,
+        name: str,
+        arguments: Any,
+        *,
+        turn: int | None = None,
+        determinism: Determinism | None = None,
     ) -> Observation | None:
         """Return the answer of a call that is not made; None where it is to be made.
 
@@ -410,6 +422,8 @@ class World:
         seen = self._source.answer(lane, kind, name, arguments)
         if seen is None:
             return None
+        for record in seen.within:
+            self._take_again(record)
         recorded = Spent(seen.tokens, seen.cost_usd)
         is_known = recorded != Spent(None, None)
         spent = (
@@ -429,9 +443,35 @@ class World:
                 turn=count_within(turn),
                 tokens=spent.tokens,
                 cost_usd=spent.cost_usd,
+                determinism=determinism,
             )
         )
         return seen
+
+    def _take_again(self, record: TraceRecord) -> None:
+        """Take what a call did itself, which was answered and not made."""
+        call = _call_again(record)
+        if is_draw(record.kind, record.name):
+            self._record(call)
+        else:
+            self._meter.take(record.kind, Spent(record.tokens, record.cost_usd))
+            self._take(call)
+
+    def note(
+        self, lane: str, kind: str, name: str, arguments: Any, output: Any, *, at_end: bool = False
+    ) -> None:
+        """Record what a lane took from the trial's generators or clock; no step of the agent.
+
+        Raises
+        ------
+        ReplayDrifted
+            The recording has something else here.
+        """
+        if at_end and not self._steps:  # a trial without calls has no trace
+            return
+        if self._source is not None:
+            self._source.answer(lane, kind, name, arguments)
+        self._record(Call(kind=kind, name=name, arguments=arguments, output=output, lane=lane))
 
     def spent(self, reported: Sequence[Step]) -> Spent:
         """Return what the trial's calls to models took together.
@@ -445,6 +485,9 @@ class World:
 
     def _take(self, call: Call) -> None:
         self._steps.append(_step_of(call))
+        self._record(call)
+
+    def _record(self, call: Call) -> None:
         if self._recorder is not None:
             self._begin(self._recorder)
             self._recorder.record(call)
@@ -525,6 +568,22 @@ def _step_of(call: Call) -> Step:
         fault=call.fault,
         turn=call.turn,
         lane=call.lane,
+    )
+
+
+def _call_again(record: TraceRecord) -> Call:
+    return Call(
+        kind=record.kind,
+        name=record.name,
+        arguments=record.input,
+        output=record.output,
+        lane=record.lane,
+        is_error=record.is_error,
+        fault=record.fault,
+        turn=record.turn,
+        tokens=record.tokens,
+        cost_usd=record.cost_usd,
+        determinism=record.determinism,
     )
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ci_gate.model.trace import Trace, TraceRecord
 from ci_gate.model.trace_findings import Difference, Divergence, Parting, TraceDiff
+from ci_gate.model.trace_meta import STATE, is_draw
 from ci_gate.tracing.payloads import differences_of
 
 __all__ = ["diff_traces"]
@@ -38,7 +39,8 @@ def diff_traces(baseline: Trace, candidate: Trace) -> TraceDiff:
     -------
     TraceDiff
     """
-    old, new = _calls_of(baseline), _calls_of(candidate)
+    with_draws = _draw_alike(baseline, candidate)
+    old, new = (_calls_of(trace, with_draws=with_draws) for trace in (baseline, candidate))
     before, after = _lanes_of(old), _lanes_of(new)
     found: list[Divergence] = []
     agreed = 0
@@ -57,9 +59,21 @@ def diff_traces(baseline: Trace, candidate: Trace) -> TraceDiff:
     )
 
 
-def _calls_of(trace: Trace) -> Sequence[TraceRecord]:
+def _draw_alike(baseline: Trace, candidate: Trace) -> bool:
+    """Return whether both say what they drew, and drew from the same seed."""
+    return baseline.header.seed == candidate.header.seed and all(
+        any(is_draw(record.kind, record.name) for record in trace.records)
+        for trace in (baseline, candidate)
+    )
+
+
+def _calls_of(trace: Trace, *, with_draws: bool) -> Sequence[TraceRecord]:
     """Return the calls of a trace; the states of its world are none."""
-    return [record for record in trace.records if record.kind != "state"]
+    return [
+        record
+        for record in trace.records
+        if record.kind != STATE and (with_draws or not is_draw(record.kind, record.name))
+    ]
 
 
 def _lanes_of(records: Sequence[TraceRecord]) -> Mapping[str, Sequence[TraceRecord]]:
@@ -103,6 +117,8 @@ def _parting(
 ) -> Parting | None:
     if _call(old) == _call(new):
         return _parting_of_answers(old, new)
+    if is_draw(old.kind, old.name) or is_draw(new.kind, new.name):
+        return Parting.DRAWS
     # Both make both calls, the other way round.
     if _call(new) in map(_call, before) and _call(old) in map(_call, after):
         return Parting.ORDER
@@ -138,7 +154,7 @@ def _differences(
 ) -> Iterator[Difference]:
     if old is None or new is None or kind in (Parting.ORDER, Parting.OTHER_CALL):
         return
-    if kind is Parting.ARGUMENTS:
+    if kind is Parting.ARGUMENTS or (kind is Parting.DRAWS and _call(old)[:2] == _call(new)[:2]):
         yield from differences_of(old.input, new.input)
     else:
         yield from differences_of(old.output, new.output)

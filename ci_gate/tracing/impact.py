@@ -26,7 +26,9 @@ WORLD: Final = "world"
 _JOIN: Final = "join"
 _KV_READS: Final = frozenset({"get", "keys"})
 _FILE_READS: Final = frozenset({"read", "list", "exists"})
-_NO_STATE: Final = frozenset({"llm", "clock", "rng", _JOIN})
+_NO_STATE: Final = frozenset({"llm", _JOIN})
+# All lanes draw from one generator and read one clock.
+_SHARED: Final = frozenset({"clock", "rng"})
 
 
 class Access(NamedTuple):
@@ -43,6 +45,9 @@ def access_of(record: TraceRecord) -> Access:
     """Return what a call may read and write."""
     if record.kind in _NO_STATE:
         return Access(frozenset(), frozenset())
+    if record.kind in _SHARED:
+        shared = frozenset({record.kind})
+        return Access(shared, shared)
     if record.kind == "kv":
         place = _place("kv", record.input, "key")
         return _access(
@@ -52,7 +57,8 @@ def access_of(record: TraceRecord) -> Access:
         reads = record.name in _FILE_READS
         return _access(_place("file", record.input, "path"), is_read=reads, is_write=not reads)
     both = frozenset({WORLD, "file:*"})
-    return Access(both, both)
+    # What a tool draws itself shifts all later draws, and a fault of it may take time.
+    return Access(both, both | _SHARED)
 
 
 def _access(place: str, *, is_read: bool, is_write: bool) -> Access:

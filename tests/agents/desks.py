@@ -48,6 +48,7 @@ class ScriptedWorld:
         turn: int | None,
         lane: str = "main",
         duration_ms: float | None = None,
+        determinism: object = None,
     ) -> Observation:
         """Record a call and return its output, or the fault that was planned for it."""
         passed = Observation(output=output, is_error=is_error)
@@ -67,6 +68,9 @@ class ScriptedWorld:
         return seen
 
     answers = False
+
+    def note(self, *drawn: Any, at_end: bool = False) -> None:
+        """Keep nothing of what was drawn."""
 
     def answer(self, lane: str, kind: str, name: str, arguments: Any) -> Observation:
         """Answer nothing: every call is made."""

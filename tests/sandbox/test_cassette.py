@@ -143,3 +143,22 @@ def test_a_library_gives_what_a_recorded_fault_hid():
     hidden = _record(0, "t", {}, "TIMEOUT", fault="timeout", unfaulted={"rows": 1}, is_error=True)
 
     assert Library([hidden]).answer(_asked("t", {})) == ({"rows": 1}, False)
+
+
+def test_what_an_answered_call_did_itself_is_consumed_with_it():
+    """Its own calls stand before it in lanes below; those of the next call stay for that one."""
+    records = [
+        _record(0, "a", {}, 1, lane="main/(outer)"),
+        _record(1, "b", {}, 2, lane="main/(outer)/(a)"),
+        _record(2, "outer", {}, 3),
+        _record(3, "a", {}, 4, lane="main/(outer)"),
+        _record(4, "outer", {}, 5),
+        _record(5, "c", {}, 6, lane="main/other"),
+    ]
+    cassette = Cassette(records)
+
+    first = cassette.within(cassette.answer(_asked("outer", {})))
+    second = cassette.within(cassette.answer(_asked("outer", {})))
+
+    assert [[record.order for record in found] for found in (first, second)] == [[0, 1], [3]]
+    assert [drift.order for drift in cassette.unconsumed()] == [5]

@@ -152,3 +152,27 @@ def test_differences_are_bounded():
     before, after = [[n] for n in range(1000)], [[-n] for n in range(1, 1001)]
 
     assert len(differences_of(before, after, limit=7)) == 7
+
+
+_DREW = _record("rng", "draws", {"count": 1, "sha256": "a"}, [0.5])
+_DREW_MORE = _record("rng", "draws", {"count": 2, "sha256": "b"}, [0.5, 0.25])
+
+
+def test_other_draws_part_before_the_call_that_they_lead_to():
+    """It is said that they are draws, whether the other side drew at all or not."""
+    more = diff_traces(_trace(_DREW, _LOOK), _trace(_DREW_MORE, _REFUND))
+    none = diff_traces(_trace(_LOOK, _DREW, _THINK), _trace(_LOOK, _THINK, _DREW))
+
+    assert more.first is not None
+    assert none.first is not None
+    assert (more.first.kind, more.first.place) == (Parting.DRAWS, 0)
+    assert more.first.differences
+    assert (none.first.kind, none.first.place) == (Parting.DRAWS, 1)
+
+
+def test_draws_are_left_out_where_they_must_differ_or_are_not_known():
+    """Other seeds draw other numbers, and older traces say nothing of theirs."""
+    other = msgspec.structs.replace(_trace(_DREW_MORE, _LOOK), header=TraceHeader(seed="0x2"))
+
+    assert diff_traces(_trace(_DREW, _LOOK), other).first is None
+    assert diff_traces(_trace(_LOOK), _trace(_DREW, _LOOK)).first is None
