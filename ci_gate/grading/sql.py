@@ -1,22 +1,18 @@
 """The grader ``sql``: what a query over the trial's final database must give.
 
-The file is the work of the code under test and is treated as hostile: it is opened for reading
-only, its schema is not trusted, and a query can neither write, nor reach another file, nor run
-without end. Whatever is wrong with it fails the grade with a sentence.
+Whatever is wrong with the query or the database fails the grade with a sentence.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
-import stat
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from ci_gate.errors import printable
+from ci_gate.grading.databases import UnusableError, permit, reading, said
 from ci_gate.grading.options import count_problems, unknown_options
 from ci_gate.model.suite import GraderSpec, PlannedTrial
 from ci_gate.model.trial import Grade, Trajectory
@@ -30,38 +26,14 @@ MOST_ROWS: Final = 1_000
 LONGEST_QUERY_S: Final = 5.0
 """Seconds after which a query is ended."""
 
-_MOST_OPERATIONS: Final = 200_000_000
-_OPERATIONS_A_CHECK: Final = 20_000
-_MOST_VALUE_BYTES: Final = 1_000_000
 _MOST_RESULT_CHARACTERS: Final = 4_000_000
-_BUSY_S: Final = 0.2
 _SHOWN: Final = 200
 _OPTIONS: Final = ("query", "equals", "empty")
 _EXPECTATIONS: Final = ("equals", "empty")
 
-# A query may read, compute and recurse.
-_HARMLESS: Final = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
-_READING_PRAGMAS: Final = frozenset(
-    {
-        "foreign_key_check",
-        "foreign_key_list",
-        "index_info",
-        "index_list",
-        "integrity_check",
-        "quick_check",
-        "table_info",
-        "table_list",
-        "table_xinfo",
-    }
-)
-_FORBIDDEN_FUNCTIONS: Final = frozenset({"fts3_tokenizer", "load_extension"})
 _GRAMMAR_ERRORS: Final = ("syntax error", "incomplete input", "unrecognized token", "one statement")
 
 Row = tuple[Any, ...]
-
-
-class _UnusableError(Exception):
-    """Why there is no result, in one sentence."""
 
 
 class SqlGrader:
@@ -104,71 +76,15 @@ class SqlGrader:
             return "the trial has no database: the task's fixture makes none"
         try:
             found = self._result(database)
-        except _UnusableError as error:
+        except UnusableError as error:
             return str(error)
         except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
-            return _said(error)
+            return said(error)
         return None if found == self._expected else _difference(self._expected, found)
 
     def _result(self, database: Path) -> list[Row]:
-        _require_plain_files(database)
-        with _reading(database, self._longest_s) as connection:
+        with reading(database, self._longest_s) as connection:
             return _rows(connection.execute(self._query))
-
-
-def _require_plain_files(database: Path) -> None:
-    """Refuse links, pipes and devices, also beside the database, before SQLite opens them."""
-    for suffix in ("", "-journal", "-wal", "-shm"):
-        path = f"{database}{suffix}"
-        try:
-            mode = os.lstat(path).st_mode
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise _UnusableError(f"the database cannot be read: {error.strerror}") from error
-        if not stat.S_ISREG(mode):
-            raise _UnusableError(f"world.db{suffix} is not a regular file any more")
-    if not os.path.lexists(database):
-        raise _UnusableError("the database is gone")
-
-
-@contextlib.contextmanager
-def _reading(database: Path, longest_s: float) -> Iterator[sqlite3.Connection]:
-    connection = sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True, timeout=_BUSY_S)
-    try:
-        for setting in ("trusted_schema=OFF", "query_only=ON", "cell_size_check=ON"):
-            connection.execute(f"PRAGMA {setting}")
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_VALUE_BYTES)
-        connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-        connection.set_authorizer(_permit)
-        connection.set_progress_handler(_Stopwatch(longest_s), _OPERATIONS_A_CHECK)
-        yield connection
-    finally:
-        connection.close()
-
-
-def _permit(action: int, first: str | None, second: str | None, *_: object) -> int:
-    return sqlite3.SQLITE_OK if _is_harmless(action, first, second) else sqlite3.SQLITE_DENY
-
-
-def _is_harmless(action: int, first: str | None, second: str | None) -> bool:
-    if action == sqlite3.SQLITE_PRAGMA:
-        return first in _READING_PRAGMAS
-    if action == sqlite3.SQLITE_FUNCTION:
-        return second not in _FORBIDDEN_FUNCTIONS
-    return action in _HARMLESS
-
-
-class _Stopwatch:
-    """Ends a statement after a number of operations, or of seconds, whichever comes first."""
-
-    def __init__(self, longest_s: float) -> None:
-        self._deadline = time.monotonic() + longest_s
-        self._checks_left = _MOST_OPERATIONS // _OPERATIONS_A_CHECK
-
-    def __call__(self) -> int:
-        self._checks_left -= 1
-        return int(self._checks_left < 0 or time.monotonic() > self._deadline)
 
 
 def _rows(cursor: sqlite3.Cursor) -> list[Row]:
@@ -178,22 +94,11 @@ def _rows(cursor: sqlite3.Cursor) -> list[Row]:
         rows.append(row)
         characters += sum(len(value) for value in row if isinstance(value, str | bytes))
         if len(rows) > MOST_ROWS or characters > _MOST_RESULT_CHARACTERS:
-            raise _UnusableError(
+            raise UnusableError(
                 f"the query gives more than {MOST_ROWS} rows"
                 f" or {_MOST_RESULT_CHARACTERS} characters"
             )
     return rows
-
-
-def _said(error: Exception) -> str:
-    name = getattr(error, "sqlite_errorname", "")
-    if name == "SQLITE_INTERRUPT":
-        return "the query was ended because it ran too long"
-    if name == "SQLITE_READONLY_ROLLBACK":
-        return "the agent left the database in the middle of a transaction"
-    if name == "SQLITE_BUSY":
-        return "the agent left the database locked"
-    return f"the query cannot be answered: {printable(error)}"
 
 
 def _difference(expected: list[Row], found: list[Row]) -> str:
@@ -239,7 +144,7 @@ def _query_problems(query: Any) -> Iterator[str]:
         return
     # An empty database knows no table, but it knows the grammar.
     with contextlib.closing(sqlite3.connect(":memory:")) as connection:
-        connection.set_authorizer(_permit)
+        connection.set_authorizer(permit)
         try:
             connection.execute(f"EXPLAIN {query}")
         except (sqlite3.Error, sqlite3.Warning) as error:

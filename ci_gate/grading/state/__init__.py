@@ -1,0 +1,1 @@
+"""What a trial did to its world: read before and after, compared, held against checks."""
