@@ -108,6 +108,11 @@ class GateError(Exception):
         self.problems: tuple[Problem, ...] = (Problem(what=what, where=where, hint=hint),)
         super().__init__(str(self.problems[0]))
 
+    def in_one_line(self, *, limit: int) -> str:
+        """Return the first mistake as one safe line of so many characters, for a report."""
+        lines = (line.strip() for line in str(self.problems[0]).splitlines())
+        return printable("; ".join(line for line in lines if line), limit=limit)
+
 
 class InternalError(GateError):
     """Something that must not happen: a fault of ci-gate itself or of the machine."""

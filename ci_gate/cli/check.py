@@ -39,6 +39,11 @@ Example:
     is_flag=True,
     help="Where the test is red, run base and candidate again: was it the change?",
 )
+@click.option(
+    "--calm-and-chaos",
+    is_flag=True,
+    help="Run the same trials without faults too: what do faults change?",
+)
 def command(
     config_path: Path | None,
     suite: str | None,
@@ -56,6 +61,7 @@ def command(
     junit_path: Path | None,
     quiet: bool,
     recheck: bool,
+    calm_and_chaos: bool,
 ) -> int:
     """Run the suite, compare it with the baseline, report, and set the exit status.
 
@@ -86,6 +92,7 @@ def command(
             ),
             environment=os.environ,
             recheck=recheck,
+            calm_and_chaos=calm_and_chaos,
             announce=None if quiet else announce_traces,
         ),
         watch(quiet=quiet),

@@ -21,6 +21,11 @@ Example:
 @project_options
 @baseline_options
 @click.option("--task", "task_filter", metavar="GLOB", help="Only tasks whose id matches; partial.")
+@click.option(
+    "--calm",
+    type=click.Path(path_type=Path),
+    help="Show this run of the candidate without faults beside it.",
+)
 @report_options
 def command(
     files: tuple[Path, ...],
@@ -29,6 +34,7 @@ def command(
     baseline_file: Path | None,
     baseline_ref: str | None,
     task_filter: str | None,
+    calm: Path | None,
     json_path: Path | None,
     markdown_path: Path | None,
     junit_path: Path | None,
@@ -56,6 +62,7 @@ def command(
             suite=suite,
             task_filter=task_filter,
             environment=os.environ,
+            calm=calm,
         )
     )
     written = write_targets(targets, [verdict])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ci_gate.config import SuiteConfig
 from ci_gate.gate.bar import Bar, find_bar
+from ci_gate.gate.calm import Calm, require_faults, run_in_calm
 from ci_gate.gate.committed import refuse_committed_runs
 from ci_gate.gate.kept import Kept, find_kept
 from ci_gate.gate.measure import Measured, measure, require_ready
@@ -39,6 +40,7 @@ class CheckRequest:
     run: RunOptions
     environment: Mapping[str, str]
     recheck: bool = False
+    calm_and_chaos: bool = False
     announce: Announce | None = None
 
 
@@ -73,6 +75,9 @@ def check(request: CheckRequest, watch: Watch) -> CheckResult:
     # Every bar is in memory before the first trial of any suite runs, and so are kept traces.
     bars = [find_bar(project, suite, file=request.baseline_file) for suite in suites]
     kept = [_kept(project, suite, request) for suite in suites]
+    if request.calm_and_chaos:
+        for suite in suites:
+            require_faults(project, suite.name, request.run)
     if request.recheck:
         from ci_gate.gate.recheck import require_recheckable
 
@@ -132,21 +137,26 @@ def _judged(
     from ci_gate.gate.judge import judge
 
     verdict = judge(project, suite, bar, candidate, warnings=measured.warnings)
-    if not request.recheck:
+    if not (request.recheck or request.calm_and_chaos):
         return verdict
-    from ci_gate.gate.recheck import Subject, recheck
-
-    # Whatever becomes of the recheck, the verdict that there is stays.
+    # Whatever becomes of the further runs, the verdict that there is stays.
     write_beside_run(project.output, verdict)
-    subject = Subject(
-        project=project,
-        suite=suite,
-        bar=bar,
-        prepared=prepared,
-        candidate=candidate,
-        options=request.run,
-    )
-    found = recheck(subject, verdict, watch)
-    if found is None:
-        return verdict
-    return judge(project, suite, bar, candidate, warnings=measured.warnings, recheck=found)
+    calm = Calm()
+    if request.calm_and_chaos:
+        calm = run_in_calm(project, prepared, measured, request.run, watch)
+    found = None
+    if request.recheck:
+        from ci_gate.gate.recheck import Subject, recheck
+
+        subject = Subject(
+            project=project,
+            suite=suite,
+            bar=bar,
+            prepared=prepared,
+            candidate=candidate,
+            options=request.run,
+            spent_usd=calm.spent_usd,
+        )
+        found = recheck(subject, verdict, watch)
+    remarks = (*measured.warnings, *calm.remarks)
+    return judge(project, suite, bar, candidate, warnings=remarks, recheck=found, calm=calm.side)

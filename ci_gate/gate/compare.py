@@ -30,6 +30,7 @@ class CompareRequest:
     suite: str | None
     task_filter: str | None
     environment: Mapping[str, str]
+    calm: Path | None = None
 
 
 def compare_files(request: CompareRequest) -> Verdict:
@@ -48,9 +49,47 @@ def compare_files(request: CompareRequest) -> Verdict:
     bar = find_bar(project, suite, file=request.baseline)
     if bar.side is None and request.baseline_ref is not None:
         raise UsageError(f"no baseline: {bar.origin}", hint="Name another --baseline-ref.")
-    return judge(
-        project, suite, replace(bar, side=restricted(bar.side, request.task_filter)), candidate
-    )
+    bar = replace(bar, side=restricted(bar.side, request.task_filter))
+    return judge(project, suite, bar, candidate, calm=_calm(request, candidate))
+
+
+def _calm(request: CompareRequest, candidate: Side) -> Side | None:
+    """Return the candidate without faults, where the user named its file.
+
+    Raises
+    ------
+    UsageError
+        It is of another suite, or was run under faults itself.
+    """
+    if request.calm is None:
+        return None
+    side = load_side(request.calm)
+    shown = printable(request.calm)
+    if side.suite != candidate.suite:
+        raise UsageError(
+            f"is of suite {printable(side.suite)!r}, and the candidate of "
+            f"{printable(candidate.suite)!r}",
+            where=shown,
+            hint="Give --calm a run of the same suite without faults.",
+        )
+    if side.faults_digest is not None:
+        raise UsageError(
+            "was run under faults",
+            where=shown,
+            hint="Give --calm the run that `check --calm-and-chaos` keeps as SUITE.calm.run.jsonl.",
+        )
+    _refuse_other_agent(side, candidate, shown)
+    return side
+
+
+def _refuse_other_agent(calm: Side, candidate: Side, shown: str) -> None:
+    agents = [{run.agent.digest for run in side.runs} - {None} for side in (calm, candidate)]
+    if all(agents) and agents[0] != agents[1]:
+        raise UsageError(
+            "was run with another agent than the candidate",
+            where=shown,
+            hint="Give --calm a run of the candidate's own agent.",
+        )
 
 
 def _compare_alone(request: CompareRequest, candidate: Side) -> Verdict:
@@ -62,7 +101,8 @@ def _compare_alone(request: CompareRequest, candidate: Side) -> Verdict:
         )
     side = restricted(load_side(request.baseline), request.task_filter)
     origin = printable(request.baseline)
-    return judge_without_project(side, candidate, Policy(), origin=origin)
+    calm = _calm(request, candidate)
+    return judge_without_project(side, candidate, Policy(), origin=origin, calm=calm)
 
 
 def _project(request: CompareRequest) -> Project | None:

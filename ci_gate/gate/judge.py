@@ -34,6 +34,7 @@ def judge(
     unchanged_agent: bool = False,
     warnings: Sequence[str] = (),
     recheck: Recheck | None = None,
+    calm: Side | None = None,
 ) -> Verdict:
     """Return the verdict on a candidate of a project's suite.
 
@@ -50,6 +51,8 @@ def judge(
         What was noticed while it was made.
     recheck : Recheck or None
         What base and candidate did when they were run again.
+    calm : Side or None
+        The candidate without faults.
     """
     policy = project.config.policy_of(suite)
     pull_request = project.judges_a_pull_request
@@ -63,6 +66,7 @@ def judge(
         replay_command=_replay_command(project, suite),
         warnings=(*warnings, *_remarks(project, bar, candidate, policy)),
         recheck=recheck,
+        calm=calm,
     )
     own = policy_in_effect(project.config, policy, bar.side, candidate)
     anchor = bar.anchor.side if bar.anchor else None
@@ -71,13 +75,19 @@ def judge(
 
 
 def judge_without_project(
-    baseline: Side | None, candidate: Side, policy: Policy, *, origin: str
+    baseline: Side | None,
+    candidate: Side,
+    policy: Policy,
+    *,
+    origin: str,
+    calm: Side | None = None,
 ) -> Verdict:
     """Return the verdict on two files where there is no configuration."""
     circumstances = Circumstances(
         baseline_status="absent" if baseline is None else "found",
         policy_digest=policy_digest(policy),
         provenance={"baseline": {"origin": origin}, "policy": "defaults"},
+        calm=calm,
     )
     return decide(compare(baseline, candidate, policy, circumstances), policy, circumstances)
 

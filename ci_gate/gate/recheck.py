@@ -42,10 +42,10 @@ from ci_gate.gate.execution import Execution
 from ci_gate.gate.planning import plan_of
 from ci_gate.gate.preparing import Prepared, RunOptions
 from ci_gate.gate.project import Project
-from ci_gate.gate.recheck_journals import SideJournal, read_lines, refuse_unfinished
 from ci_gate.gate.repository import Repository, list_tree, tracked_files
 from ci_gate.gate.run_journal import RunInterrupted, Watch
 from ci_gate.gate.side_by_side import Party, run_side_by_side
+from ci_gate.gate.side_journals import SideJournal, read_lines, refuse_unfinished
 from ci_gate.gate.suites import configured_suite
 from ci_gate.gate.worktree import work_tree
 from ci_gate.model.agent import AgentSpec
@@ -74,6 +74,8 @@ class Subject:
     candidate : Side
         What that run said.
     options : RunOptions
+    spent_usd : float
+        What the check cost besides that run, in US dollars.
     """
 
     project: Project
@@ -82,6 +84,7 @@ class Subject:
     prepared: Prepared
     candidate: Side
     options: RunOptions
+    spent_usd: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +132,7 @@ def require_recheckable(
     _require_startable(project, _base_agent(project, project.root))
     for path in _paths(project, suite):
         if not (options.resume or options.fresh):
-            refuse_unfinished(path)
+            refuse_unfinished(path, what="recheck")
 
 
 def _paths(project: Project, suite: SuiteConfig) -> tuple[Path, ...]:
@@ -216,14 +219,9 @@ def recheck(subject: Subject, verdict: Verdict, watch: Watch) -> Recheck | None:
     try:
         sides, remarks = _run_again(subject, suite, watch)
     except GateError as error:
-        return msgspec.structs.replace(outline, problem=_one_line(error))
+        return msgspec.structs.replace(outline, problem=error.in_one_line(limit=_PROBLEM_CHARS))
     found = attribute(sides, outline, policy)
     return msgspec.structs.replace(found, remarks=(*remarks, *found.remarks))
-
-
-def _one_line(error: GateError) -> str:
-    lines = (line.strip() for line in str(error.problems[0]).splitlines())
-    return printable("; ".join(line for line in lines if line), limit=_PROBLEM_CHARS)
 
 
 def _outline(subject: Subject, suite: Suite, plan: RecheckPlan) -> Recheck:
@@ -321,7 +319,8 @@ def _measured(subject: Subject, sides: tuple[_Fresh, ...], watch: Watch) -> list
         progress = stack.enter_context(watch(f"{subject.suite.name}, again side by side"))
         planned = sum(journal.planned for journal in journals)
         progress.planned(planned, planned - sum(len(party.trials) for party in parties))
-        spent_usd = judged.spent_usd + sum(journal.spent_usd for journal in journals)
+        spent_usd = judged.spent_usd + subject.spent_usd
+        spent_usd += sum(journal.spent_usd for journal in journals)
         _finish(journals, run_side_by_side(parties, progress, spent_usd=spent_usd))
     return [
         to_side(load_run(path), tasks={task.id: task.digest for task in side.suite.tasks})

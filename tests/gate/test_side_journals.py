@@ -1,4 +1,4 @@
-"""The run files of a recheck: when they are continued, and what of them is missing."""
+"""Run files beside that of a check: when they are continued, and what of them is missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from ci_gate.errors import FileFormatError, JournalError
 from ci_gate.gate.planning import plan_of
-from ci_gate.gate.recheck_journals import SideJournal, refuse_unfinished
+from ci_gate.gate.side_journals import SideJournal, refuse_unfinished
 from ci_gate.model.run import AgentRef, RunHeader, StopReason
 from ci_gate.model.suite import PlannedTrial, Suite, Task
 from ci_gate.model.trial import Status, TrialRecord
@@ -149,15 +149,15 @@ def test_an_unfinished_one_is_not_lost_unasked(
     path = begun(Status.PASSED, finish=finish)
 
     with pytest.raises(JournalError, match="--resume"):
-        refuse_unfinished(path)
+        refuse_unfinished(path, what="recheck")
 
 
 def test_a_finished_or_absent_one_stands_in_nobodys_way(begun: Callable[..., Path]) -> None:
     """As the run file of a check, it is replaced."""
     path = begun(*[Status.PASSED] * 8, finish=StopReason.COMPLETE)
 
-    refuse_unfinished(path)
-    refuse_unfinished(path.with_name("absent"))
+    refuse_unfinished(path, what="recheck")
+    refuse_unfinished(path.with_name("absent"), what="recheck")
 
 
 def test_something_else_in_its_place_is_said(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_something_else_in_its_place_is_said(tmp_path: Path) -> None:
     path.write_text("{}")
 
     with pytest.raises(FileFormatError):
-        refuse_unfinished(path)
+        refuse_unfinished(path, what="recheck")
 
 
 def test_a_header_without_a_date_is_of_no_check(begun: Callable[..., Path]) -> None:

@@ -1,7 +1,7 @@
-"""The two run files of a recheck, and which of their trials are missing.
+"""Run files beside that of a check, of a recheck or in calm, and which trials they miss.
 
-Decides when an earlier recheck may be continued: only with ``--resume``, and only where it belongs
-to the run that is rechecked now. It must not know what the trials are for.
+Decides when an earlier one may be continued: only with ``--resume``, and only where it belongs to
+the run of this check. It must not know what the trials are for.
 """
 
 from __future__ import annotations
@@ -39,8 +39,14 @@ def read_lines(path: Path) -> Scan:
         return scan(stream, printable(path))
 
 
-def refuse_unfinished(path: Path) -> None:
-    """Refuse to go on where an earlier recheck is unfinished, because it would be lost.
+def refuse_unfinished(path: Path, *, what: str) -> None:
+    """Refuse to go on where an earlier one is unfinished, because it would be lost.
+
+    Parameters
+    ----------
+    path : Path
+    what : str
+        What it holds, in a word or two.
 
     Raises
     ------
@@ -54,7 +60,7 @@ def refuse_unfinished(path: Path) -> None:
     footer = read_lines(path).footer
     if footer is None or footer.stop.reason in _PAUSES:
         raise JournalError(
-            "holds an unfinished recheck",
+            f"holds an unfinished {what}",
             where=printable(path),
             hint="Use --resume to continue it or --fresh to discard it.",
         )
@@ -71,7 +77,7 @@ class SideJournal:
     suite : Suite
         The tasks that are planned.
     since : str or None
-        When the run that is rechecked was begun, ISO 8601: what is older belongs to another. None
+        When the run of the check was begun, ISO 8601: what is older belongs to another. None
         continues nothing.
     """
 
@@ -130,7 +136,7 @@ def _opened(path: Path, header: RunHeader, since: str | None) -> Journal:
 
 
 def _belongs(path: Path, since: str) -> bool:
-    """Return whether a recheck was begun after the run that is rechecked."""
+    """Return whether it was begun after the run of the check."""
     try:
         created = read_lines(path).header.created
     except FileFormatError:
