@@ -118,6 +118,10 @@ class TrialSandbox(Protocol):
         """Fresh SQLite file, or None where the task has no database."""
 
     @property
+    def postgres(self) -> str | None:
+        """URL of a fresh PostgreSQL database, or None where the task has none."""
+
+    @property
     def now(self) -> str:
         """Start of the trial's clock, ISO 8601 UTC; the same for every trial."""
 

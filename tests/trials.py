@@ -33,6 +33,7 @@ class BareWorld:
     def __init__(self, *, workdir: Path | None = None, database: Path | None = None) -> None:
         self.workdir = workdir
         self.database = database
+        self.postgres: str | None = None
         self.now = "2026-01-01T09:00:00Z"
         self.steps: Sequence[Step] = ()
 

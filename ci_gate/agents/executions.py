@@ -41,6 +41,8 @@ def trial_environment(trial: PlannedTrial, sandbox: TrialSandbox) -> dict[str, s
         variables["CI_GATE_WORKDIR"] = str(sandbox.workdir)
     if sandbox.database is not None:
         variables["CI_GATE_DB"] = str(sandbox.database)
+    if sandbox.postgres is not None:
+        variables["CI_GATE_POSTGRES_URL"] = sandbox.postgres
     return variables
 
 

@@ -40,6 +40,7 @@ _SECRET_TO_US = frozenset(
         "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
         "ACTIONS_ID_TOKEN_REQUEST_URL",
         "ACTIONS_RUNTIME_TOKEN",
+        "CI_GATE_POSTGRES_SERVER",
         "GH_TOKEN",
         "GITHUB_ENV",
         "GITHUB_OUTPUT",

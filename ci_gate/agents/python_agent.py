@@ -218,6 +218,7 @@ class PythonAgent:
             now=sandbox.now,
             workdir=None if sandbox.workdir is None else str(sandbox.workdir),
             database=None if sandbox.database is None else str(sandbox.database),
+            postgres=sandbox.postgres,
             asks=sandbox.answers,
         )
 

@@ -74,6 +74,7 @@ class RunOrder(msgspec.Struct, frozen=True, kw_only=True, tag_field="op", tag="r
     now: str
     workdir: str | None
     database: str | None
+    postgres: str | None = None
     asks: bool = False
 
 

@@ -1179,11 +1179,14 @@ class World:
     ----------
     database, workdir : str or None
         Paths; None where the task has no such fixture.
+    postgres : str or None
+        URL of the trial's PostgreSQL database, likewise.
     """
 
-    def __init__(self, database: str | None, workdir: str | None) -> None:
-        self.database = database
-        self.workdir = workdir
+    def __init__(self, message: Message) -> None:
+        self.database = message.get("database")
+        self.workdir = message.get("workdir")
+        self.postgres = message.get("postgres")
         self._connections: list[Any] = []
 
     def connect(self) -> Any:
@@ -1264,6 +1267,7 @@ def _variables_of(message: Message) -> dict[str, str]:
         "CI_GATE_NOW": message["now"],
         "CI_GATE_WORKDIR": message.get("workdir"),
         "CI_GATE_DB": message.get("database"),
+        "CI_GATE_POSTGRES_URL": message.get("postgres"),
     }
     return {name: value for name, value in variables.items() if value is not None}
 
@@ -1299,7 +1303,7 @@ class Env:
         self.seed: int = message["seed"]
         self.trial: int = message["trial"]
         self.clock = TrialClock(message["now"], self._draws)
-        self.world = World(message.get("database"), message.get("workdir"))
+        self.world = World(message)
         self._variables = _variables_of(message)
         self.files = Files(self, message.get("workdir"))
         self.tools = Tools(self)

@@ -211,13 +211,17 @@ async def _grade(
 
 async def _finished(sandbox: TrialSandbox, trajectory: Trajectory) -> TraceRef | None:
     """End the trial's trace, which keeps the world as the graders saw it."""
-    if sandbox.workdir is None and sandbox.database is None:
+    if _is_empty(sandbox):
         return sandbox.finish(trajectory.steps)
     return await in_thread(lambda: sandbox.finish(trajectory.steps))
 
 
+def _is_empty(sandbox: TrialSandbox) -> bool:
+    return sandbox.workdir is None and sandbox.database is None and sandbox.postgres is None
+
+
 async def _close(sandbox: TrialSandbox) -> None:
-    if sandbox.workdir is None and sandbox.database is None:
+    if _is_empty(sandbox):
         sandbox.close()
     else:  # the agent decides how much there is to remove
         await in_thread(sandbox.close)

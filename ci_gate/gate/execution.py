@@ -29,6 +29,7 @@ from ci_gate.model.run import StopReason
 from ci_gate.model.suite import PlannedTrial, Suite
 from ci_gate.plugins import GraderPorts, agent_of, graders_of
 from ci_gate.ports import Agent, OutcomeSink, ProgressSink, Steering
+from ci_gate.sandbox.postgres import TrialDatabases
 from ci_gate.sandbox.recording import Recorder
 from ci_gate.sandbox.world import AnswerSource, WorldFactory
 
@@ -178,6 +179,7 @@ async def started(execution: Execution, *, witness: Witness | None = None) -> As
         source_of=execution.source_of,
         redactor_of=redactors,
         price_of=Pricing(execution.config.prices),
+        postgres=TrialDatabases(os.environ),
     ) as worlds:
         worlds.prepare(execution.suite.tasks)
 

@@ -145,6 +145,8 @@ class Playback:
         TrialErrored
             The recording does not have all of it.
         """
+        if world.postgres is not None:
+            raise TrialErrored("replay: a recording has no PostgreSQL database; run it with --live")
         after = [r.output for r in self.trace.records if (r.kind, r.name) == ("state", "after")]
         try:
             for state in after:

@@ -73,7 +73,11 @@ class OwnGrader:
             "task": {**trial.task.shown(), "tags": list(trial.task.tags)},
             "trajectory": msgspec.to_builtins(trajectory),
             "before": dict(self._initial(trial)),
-            "after": {"database": _text(sandbox.database), "workdir": _text(sandbox.workdir)},
+            "after": {
+                "database": _text(sandbox.database),
+                "workdir": _text(sandbox.workdir),
+                "postgres": sandbox.postgres,
+            },
         }
         reply = await self._call(self._function, payload)
         if "result" not in reply:

@@ -1,8 +1,9 @@
 """From a task's fixture to the template that every trial's world is copied from.
 
 A script or database becomes ``world.db``, a folder becomes ``work``, any other file lies in
-``work``. The fixture is read once: what changes on disk later changes no trial. Nothing here knows
-trials, seeds or faults.
+A script or database becomes ``world.db``, a folder becomes ``work``, any other file lies in
+``work``; a script for PostgreSQL is only read, because the server is not known here. The fixture is
+read once: what changes on disk later changes no trial. Nothing here knows trials, seeds or faults.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ DATABASE: Final = "world.db"
 WORK: Final = "work"
 _DATABASE_SUFFIXES: Final = frozenset({".db", ".sqlite", ".sqlite3"})
 _FOLDER_SCRIPT: Final = "world.sql"
+_POSTGRES_SUFFIX: Final = ".pg.sql"
+_FOLDER_POSTGRES: Final = "world.pg.sql"
 _SCRIPT_LIMIT_S: Final = 60.0
 _PROGRESS_OPERATIONS: Final = 100_000
 
@@ -40,11 +43,14 @@ class Template(NamedTuple):
         Place of the database below the folder.
     work : str or None
         Place of the working directory below the folder.
+    postgres : str or None
+        Script that fills the trial's PostgreSQL database.
     """
 
     folder: Path
     database: str | None
     work: str | None
+    postgres: str | None = None
 
 
 def make_template(fixture: Path, folder: Path, *, source: str) -> Template:
@@ -81,6 +87,8 @@ def make_template(fixture: Path, folder: Path, *, source: str) -> Template:
 def _kind_of(fixture: Path) -> Callable[[Path, Path], Template]:
     if fixture.is_dir():
         return _from_folder
+    if fixture.name.lower().endswith(_POSTGRES_SUFFIX):
+        return _from_postgres_script
     suffix = fixture.suffix.lower()
     if suffix == ".sql":
         return _from_script
@@ -90,6 +98,10 @@ def _kind_of(fixture: Path) -> Callable[[Path, Path], Template]:
 def _from_script(fixture: Path, folder: Path) -> Template:
     _run_script(fixture, folder / DATABASE)
     return Template(folder, DATABASE, None)
+
+
+def _from_postgres_script(fixture: Path, folder: Path) -> Template:
+    return Template(folder, None, None, _script_text(fixture))
 
 
 def _from_database(fixture: Path, folder: Path) -> Template:
@@ -106,6 +118,12 @@ def _from_file(fixture: Path, folder: Path) -> Template:
 def _from_folder(fixture: Path, folder: Path) -> Template:
     (folder / WORK).mkdir(mode=0o700)
     copy_folder(fixture, folder / WORK)
+    postgres = folder / WORK / _FOLDER_POSTGRES
+    text = _script_text(postgres) if _is_own_file(postgres) else None
+    return _with_database(fixture, folder)._replace(postgres=text)
+
+
+def _with_database(fixture: Path, folder: Path) -> Template:
     script, database = folder / WORK / _FOLDER_SCRIPT, folder / WORK / DATABASE
     if _is_own_file(script) and _is_own_file(database):
         raise OSError(f"it has both {_FOLDER_SCRIPT} and {DATABASE}")
@@ -157,8 +175,7 @@ class _ScriptError(Exception):
 
 
 def _run_script(script: Path, target: Path) -> None:
-    _require_regular(script)
-    text = script.read_text(encoding="utf-8-sig")
+    text = _script_text(script)
     with _connected(target.as_uri()) as connection:
         # Not durable: a template that is not finished is never used.
         connection.execute("PRAGMA synchronous=OFF")
@@ -169,6 +186,11 @@ def _run_script(script: Path, target: Path) -> None:
             lambda: int(time.monotonic() > deadline), _PROGRESS_OPERATIONS
         )
         _execute_each(connection, text, script.name)
+
+
+def _script_text(script: Path) -> str:
+    _require_regular(script)
+    return script.read_text(encoding="utf-8-sig")
 
 
 def _permit(action: int, *_: object) -> int:

@@ -31,6 +31,7 @@ from ci_gate.sandbox.copying import copy_folder, remove_folder
 from ci_gate.sandbox.faults import ERROR_KINDS
 from ci_gate.sandbox.fixtures import WORK, Template, make_template
 from ci_gate.sandbox.metering import Meter, PriceOf
+from ci_gate.sandbox.postgres import PostgresTemplate, TrialDatabase, TrialDatabases
 from ci_gate.sandbox.recording import Call, Recorder
 from ci_gate.sandbox.scratch import Scratch, sweep
 from ci_gate.sandbox.states import ContentSource, restore
@@ -45,6 +46,7 @@ _TOOL: Final = "tool"
 class _Known(NamedTuple):
     template: Template
     digest: str
+    postgres: PostgresTemplate | None
 
 
 _Before = Mapping[str, Any] | None
@@ -71,6 +73,8 @@ class WorldFactory:
         Makes what knows the secrets of a trial that is not recorded.
     price_of : callable or None
         Returns the cost of a call to a model; None: it is unknown.
+    postgres : TrialDatabases or None
+        Makes PostgreSQL databases; None: there is no server for them.
     """
 
     def __init__(
@@ -84,7 +88,9 @@ class WorldFactory:
         source_of: Callable[[PlannedTrial], AnswerSource] | None = None,
         redactor_of: Callable[[], Redactor] = Redactor,
         price_of: PriceOf | None = None,
+        postgres: TrialDatabases | None = None,
     ) -> None:
+        self._postgres = postgres or TrialDatabases({})
         self._scratch = scratch
         self._faults = faults
         self._now = now
@@ -155,6 +161,7 @@ class WorldFactory:
                 meter=Meter(self._price_of),
             )
         folder = self._copy(known, trial)
+        postgres = self._postgres_copy(known, trial)
         workdir = _below(folder, known.template.work)
         if workdir is None and self._always_workdir:
             workdir = folder / WORK
@@ -168,6 +175,7 @@ class WorldFactory:
             injector=injector,
             recorder=recorder,
             source=source,
+            postgres=postgres,
             before=None if recorder is None else self._state_before(known, recorder),
             redactor=self._redactor_of(),
             meter=Meter(self._price_of),
@@ -189,24 +197,29 @@ class WorldFactory:
         Returns
         -------
         mapping
-            ``database`` and ``workdir``: absolute paths, None for what the task does not have.
+            ``database`` and ``workdir``: absolute paths, ``postgres``: a URL; None for what the
+            task does not have.
         """
         known = self._known_state(trial.task)
         if known is None:
-            return {"database": None, "workdir": None}
+            return {"database": None, "workdir": None, "postgres": None}
         template = known.template
         places = {"database": template.database, "workdir": template.work}
-        return {
+        found = {
             name: None if place is None else str(template.folder / place)
             for name, place in places.items()
         }
+        return found | {"postgres": None if known.postgres is None else known.postgres.initial}
 
     def close(self) -> None:
         """Remove every world and template; safe to call twice."""
         self._known.clear()
         private, self._private = self._private, None
-        if private is not None:
-            private.close()
+        try:
+            self._postgres.close()
+        finally:
+            if private is not None:
+                private.close()
 
     def _known_state(self, task: Task) -> _Known | None:
         fixture = task.fixture_path
@@ -216,8 +229,23 @@ class WorldFactory:
         if known is None:
             folder = self._new_folder()
             template = make_template(Path(fixture), folder, source=task.source or task.id)
-            known = self._known[fixture] = _Known(template, self._digest(folder))
+            postgres = self._postgres_template(template, task)
+            known = self._known[fixture] = _Known(template, self._digest(folder), postgres)
         return known
+
+    def _postgres_template(self, template: Template, task: Task) -> PostgresTemplate | None:
+        script = template.postgres
+        source = task.source or task.id
+        return None if script is None else self._postgres.template(script, source=source)
+
+    def _postgres_copy(self, known: _Known, trial: PlannedTrial) -> TrialDatabase | None:
+        if known.postgres is None:
+            return None
+        copy = self._postgres.copy(known.postgres)
+        if copy.digest != known.postgres.digest:
+            copy.drop()
+            raise _contaminated(trial, "its PostgreSQL database differs from the task's first")
+        return copy
 
     def _digest(self, folder: Path) -> str:
         # A copy is what trials start with, so a copy is what proves that it can be made.
@@ -281,6 +309,8 @@ class World:
         None: nothing is recorded.
     source : AnswerSource or None
         Answers the calls of a replay; None: they are made.
+    postgres : TrialDatabase or None
+        Its PostgreSQL database.
     before : mapping or None
         The recorded state that the world starts in; None: states are not recorded.
     redactor : Redactor or None
@@ -301,6 +331,7 @@ class World:
         now: str,
         injector: ChaosInjector | None,
         database: Path | None = None,
+        postgres: TrialDatabase | None = None,
         recorder: Recorder | None = None,
         source: AnswerSource | None = None,
         before: _Before = None,
@@ -312,6 +343,7 @@ class World:
         self._folder = folder
         self._workdir = workdir
         self._database = database
+        self._postgres = postgres
         self._now = now
         self._injector = injector
         self._steps: list[Step] = []
@@ -329,6 +361,11 @@ class World:
     def database(self) -> Path | None:
         """Fresh SQLite file, or None where the task has no database."""
         return self._database
+
+    @property
+    def postgres(self) -> str | None:
+        """URL of a fresh PostgreSQL database, or None where the task has none."""
+        return None if self._postgres is None else self._postgres.url
 
     @property
     def now(self) -> str:
@@ -553,6 +590,9 @@ class World:
         recorder, self._recorder = self._recorder, None
         if recorder is not None:
             recorder.discard()
+        postgres, self._postgres = self._postgres, None
+        if postgres is not None:
+            postgres.drop()
         folder, self._folder = self._folder, None
         if folder is not None:
             remove_folder(folder)

@@ -31,6 +31,7 @@ class ScriptedWorld:
     ) -> None:
         self.workdir = workdir
         self.database = database
+        self.postgres: str | None = None
         self.now = "2026-01-01T09:00:00Z"
         self.steps: list[Step] = []
         self.lanes: list[str] = []

@@ -166,7 +166,7 @@ def test_every_variable_and_key_of_a_result_is_described():
 def _variables() -> list[str]:
     task = SimpleNamespace(id="x")
     trial = SimpleNamespace(seed=1, trial=0, task=task)
-    sandbox = SimpleNamespace(now="", workdir="w", database="d")
+    sandbox = SimpleNamespace(now="", workdir="w", database="d", postgres="p")
     return list(trial_environment(trial, sandbox))
 
 
