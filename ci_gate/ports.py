@@ -86,8 +86,10 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
         Kind of the injected fault.
     delay_s : float
         Seconds that pass on the trial's clock (simulated, unless delays are real).
+    unfaulted, unfaulted_is_error : Any, bool
+        What the recorded call itself gave, and whether it had failed, where a fault hid it.
     tokens : int or None
-    cost_usd : float or None
+    cost_usd, duration_ms : float or None
         What the recorded call took, where this is the answer of a recording.
     within : tuple of TraceRecord
         Recorded calls and draws that the call made itself, where this is the answer of a recording.
@@ -99,8 +101,11 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     is_error: bool = False
     fault: str | None = None
     delay_s: float = 0.0
+    unfaulted: Any = None
+    unfaulted_is_error: bool = False
     tokens: int | None = None
     cost_usd: float | None = None
+    duration_ms: float | None = None
     within: tuple[TraceRecord, ...] = ()
     skipped: Skipped | None = None
 

@@ -15,15 +15,13 @@ from ci_gate.model.trace import TraceRecord
 from ci_gate.model.trace_meta import is_draw
 from ci_gate.ports import Observation
 from ci_gate.redaction import Redactor
-from ci_gate.sandbox.cassette import Asked, Cassette, Drift, Library
-from ci_gate.sandbox.chaos import ChaosInjector
+from ci_gate.sandbox.cassette import Asked, Cassette, Drift
 from ci_gate.sandbox.draws import skipped_by
-from ci_gate.sandbox.faults import DELAY_S, ERROR_KINDS
+from ci_gate.sandbox.faults import DELAY_S
 from ci_gate.sandbox.ignoring import Ignored
 from ci_gate.sandbox.recording import STATE, Labels, asked_without_secrets, input_digest
-from ci_gate.sandbox.values import plain_of
 
-__all__ = ["Reconciliation", "SandboxedSource", "StrictSource"]
+__all__ = ["Reconciliation", "StrictSource", "asked_of"]
 
 
 class Reconciliation(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +79,7 @@ class StrictSource:
         is_call = not is_draw(kind, name)
         if not is_call and not self._has_draws:
             return Observation(output=None)
-        asked = _asked(lane, kind, name, arguments, self._redactor, self._ignored)
+        asked = asked_of(lane, kind, name, arguments, self._redactor, self._ignored)
         record = self._cassette.answer(asked)
         within = self._cassette.within(record) if is_call else ()
         self._replayed += 1 + len(within)
@@ -90,8 +88,11 @@ class StrictSource:
             is_error=record.is_error,
             fault=record.fault,
             delay_s=DELAY_S.get(record.fault, 0.0) if record.fault else 0.0,
+            unfaulted=record.unfaulted,
+            unfaulted_is_error=record.unfaulted_is_error,
             tokens=record.tokens,
             cost_usd=record.cost_usd,
+            duration_ms=record.duration_ms,
             within=within,
             skipped=skipped_by(within) if within else None,
         )
@@ -107,51 +108,9 @@ class StrictSource:
         return Reconciliation(recorded=self._recorded, replayed=self._replayed, drifts=drifts)
 
 
-class SandboxedSource:
-    """Answers by what is asked, with faults injected on top; the unknown is an error to the agent.
-
-    Parameters
-    ----------
-    records : sequence of TraceRecord
-        Of one or several recordings.
-    ignored : Ignored
-    redactor : Redactor
-    injector : ChaosInjector or None
-    """
-
-    def __init__(
-        self,
-        records: Sequence[TraceRecord],
-        *,
-        ignored: Ignored,
-        redactor: Redactor,
-        injector: ChaosInjector | None,
-    ) -> None:
-        self._library = Library([record for record in records if record.kind != STATE])
-        self._ignored = ignored
-        self._redactor = redactor
-        self._injector = injector
-
-    def answer(self, lane: str, kind: str, name: str, arguments: Any) -> Observation:
-        """Return the recorded answer to this call, or a fault, or that there is none."""
-        asked = _asked(lane, kind, name, arguments, self._redactor, self._ignored)
-        output, is_error = self._library.answer(asked)
-        if kind == "tool" and self._injector is not None:
-            plain = plain_of(output)
-            text = plain if isinstance(plain, str) else msgspec.json.encode(plain).decode()
-            result = self._injector.intercept(name, text)
-            if result.fault is not None:
-                return Observation(
-                    output=result.observation,
-                    is_error=is_error or result.fault in ERROR_KINDS,
-                    fault=result.fault,
-                    delay_s=result.delay_s,
-                )
-        return Observation(output=output, is_error=is_error)
-
-
-def _asked(
+def asked_of(
     lane: str, kind: str, name: str, arguments: Any, redactor: Redactor, ignored: Ignored
 ) -> Asked:
+    """Return a call as it is looked for in a recording: without secrets and what is ignored."""
     shown, labels = asked_without_secrets(redactor, arguments, Labels(lane, kind, name))
     return Asked(*labels, input_digest(shown, ignored), shown)

@@ -1,4 +1,4 @@
-"""Answers calls from a trace: strictly in the recorded order of each lane, or by what was asked.
+"""Answers calls from a trace, strictly in the recorded order of each lane.
 
 Nothing is executed and nothing is made up. A strict replay that meets another call than the
 recorded one drifted, and is told where and how; so did one that ends before all was asked, because
@@ -17,13 +17,10 @@ from ci_gate.errors import printable
 from ci_gate.model.trace import TraceRecord
 from ci_gate.ports import ReplayDrifted
 
-__all__ = ["ENV_NOT_FOUND", "Asked", "Cassette", "Drift", "DriftError", "Library"]
+__all__ = ["WITHIN", "Asked", "Cassette", "Drift", "DriftError"]
 
-ENV_NOT_FOUND: Final = "ENV_NOT_FOUND"
-"""What the agent reads, as an error, where the recording has no answer."""
-
-_SHOWN: Final = 200
-_WITHIN: Final = "/("
+WITHIN: Final = "/("
+"""Stands in a lane before the name of the call that does what is in it."""
 
 
 class Asked(NamedTuple):
@@ -178,10 +175,10 @@ def _lanes_within(
     """Return, by lane, the lanes of what its calls did themselves."""
     found: defaultdict[str, list[deque[TraceRecord]]] = defaultdict(list)
     for name, records in lanes.items():
-        place = name.find(_WITHIN)
+        place = name.find(WITHIN)
         while place >= 0:
             found[name[:place]].append(records)
-            place = name.find(_WITHIN, place + 1)
+            place = name.find(WITHIN, place + 1)
     return dict(found)
 
 
@@ -213,38 +210,3 @@ def _drift(record: TraceRecord, asked: Asked, part: str) -> Drift:
 
 def _called(record: TraceRecord) -> str:
     return f"{record.kind} {record.name}"
-
-
-class Library:
-    """Recorded answers by what was asked, for agents that go other ways than the recorded one.
-
-    The n-th call of the same kind, name and input gets the n-th recorded answer, and further ones
-    the last: a world that nothing changes any more. Answers are what the calls themselves gave;
-    recorded faults are left out, because others are injected on top.
-
-    Parameters
-    ----------
-    records : sequence of TraceRecord
-        Of one trace or several of the same task, in order.
-    """
-
-    def __init__(self, records: Sequence[TraceRecord]) -> None:
-        self._answers: defaultdict[tuple[str, str, str], list[TraceRecord]] = defaultdict(list)
-        self._asked: defaultdict[tuple[str, str, str], int] = defaultdict(int)
-        for record in records:
-            self._answers[record.kind, record.name, record.input_digest].append(record)
-
-    def answer(self, asked: Asked) -> tuple[Any, bool]:
-        """Return the answer and whether it is an error; ``ENV_NOT_FOUND`` where there is none."""
-        key = asked.kind, asked.name, asked.input_digest
-        known = self._answers.get(key)
-        if known is None:
-            return (
-                f"{ENV_NOT_FOUND}: {asked.kind} {asked.name} was not recorded with this input",
-                True,
-            )
-        record = known[min(self._asked[key], len(known) - 1)]
-        self._asked[key] += 1
-        if record.fault is None:
-            return record.output, record.is_error
-        return record.unfaulted, record.unfaulted_is_error

@@ -15,6 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Protocol
 
+import msgspec
+
 from ci_gate import codec
 from ci_gate.errors import ContaminatedWorldError, Problem, SuiteError, printable
 from ci_gate.model.agent import FaultPolicy
@@ -459,6 +461,7 @@ class World:
         seen = self._source.answer(lane, kind, name, arguments)
         if seen is None:
             return None
+        seen = self._on_top(kind, name, seen)
         for record in seen.within:
             self._take_again(record)
         recorded = Spent(seen.tokens, seen.cost_usd)
@@ -477,13 +480,33 @@ class World:
                 lane=lane,
                 is_error=seen.is_error,
                 fault=seen.fault,
+                unfaulted=seen.unfaulted,
+                unfaulted_is_error=seen.unfaulted_is_error,
                 turn=count_within(turn),
                 tokens=spent.tokens,
                 cost_usd=spent.cost_usd,
+                duration_ms=seen.duration_ms,
                 determinism=determinism,
             )
         )
         return seen
+
+    def _on_top(self, kind: str, name: str, seen: Observation) -> Observation:
+        """Return a recorded answer as a fault of this trial's own leaves it."""
+        if kind != _TOOL or self._injector is None or seen.fault is not None:
+            return seen
+        faulted = _faulted(self._injector, name, plain_of(seen.output), is_error=seen.is_error)
+        if faulted is None:
+            return seen
+        return msgspec.structs.replace(
+            faulted,
+            unfaulted=seen.output,
+            unfaulted_is_error=seen.is_error,
+            tokens=seen.tokens,
+            cost_usd=seen.cost_usd,
+            within=seen.within,
+            skipped=seen.skipped,
+        )
 
     def _take_again(self, record: TraceRecord) -> None:
         """Take what a call did itself, which was answered and not made."""
@@ -620,9 +643,12 @@ def _call_again(record: TraceRecord) -> Call:
         lane=record.lane,
         is_error=record.is_error,
         fault=record.fault,
+        unfaulted=record.unfaulted,
+        unfaulted_is_error=record.unfaulted_is_error,
         turn=record.turn,
         tokens=record.tokens,
         cost_usd=record.cost_usd,
+        duration_ms=record.duration_ms,
         determinism=record.determinism,
     )
 

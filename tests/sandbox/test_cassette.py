@@ -4,7 +4,7 @@ import pytest
 
 from ci_gate.codec import digest_of
 from ci_gate.model.trace import TraceRecord
-from ci_gate.sandbox.cassette import ENV_NOT_FOUND, Asked, Cassette, DriftError, Library
+from ci_gate.sandbox.cassette import Asked, Cassette, DriftError
 
 
 def _record(order, name, given, output, lane="main", kind="tool", **fields):
@@ -119,30 +119,6 @@ def test_a_drift_in_hostile_names_is_printed_in_one_line():
 
     assert "\n" not in str(caught.value)
     assert "\x1b" not in str(caught.value)
-
-
-def test_a_library_answers_by_what_is_asked_in_any_order():
-    """Successive answers to the same call, then the last for ever."""
-    library = Library(_RECORDS)
-
-    assert library.answer(_asked("refund", {"id": 1})) == ("done", False)
-    answers = [library.answer(_asked("look_up", {"id": 1}))[0] for _ in range(4)]
-    assert answers == [12, 0, 0, 0]
-
-
-def test_a_library_has_no_answer_to_what_was_not_recorded():
-    """The agent reads that, as an error; nothing goes outside."""
-    text, is_error = Library(_RECORDS).answer(_asked("refund", {"id": 2}))
-
-    assert text.startswith(ENV_NOT_FOUND)
-    assert is_error
-
-
-def test_a_library_gives_what_a_recorded_fault_hid():
-    """Faults of its own are injected on top."""
-    hidden = _record(0, "t", {}, "TIMEOUT", fault="timeout", unfaulted={"rows": 1}, is_error=True)
-
-    assert Library([hidden]).answer(_asked("t", {})) == ({"rows": 1}, False)
 
 
 def test_what_an_answered_call_did_itself_is_consumed_with_it():
