@@ -19,6 +19,7 @@ from ci_gate.model.trial import Grade, Step, Trajectory, TrialRecord
 __all__ = [
     "Agent",
     "Clock",
+    "First",
     "Grader",
     "Observation",
     "OutcomeSink",
@@ -74,6 +75,13 @@ class Skipped(msgspec.Struct, frozen=True, kw_only=True):
     slept_s: float = 0.0
 
 
+class First(msgspec.Struct, frozen=True, kw_only=True):
+    """How a call ended that is made twice."""
+
+    output: Any
+    is_error: bool = False
+
+
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """What the agent gets to see of a call.
 
@@ -91,6 +99,11 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     tokens : int or None
     cost_usd, duration_ms : float or None
         What the recorded call took, where this is the answer of a recording.
+    is_whole : bool
+        The fault leaves the value as it is.
+    again : bool
+        The call is to be made once more, and observed with its ``first`` end: nothing of it was
+        recorded yet.
     within : tuple of TraceRecord
         Recorded calls and draws that the call made itself, where this is the answer of a recording.
     skipped : Skipped or None
@@ -106,6 +119,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int | None = None
     cost_usd: float | None = None
     duration_ms: float | None = None
+    is_whole: bool = False
+    again: bool = False
     within: tuple[TraceRecord, ...] = ()
     skipped: Skipped | None = None
 
@@ -146,8 +161,12 @@ class TrialSandbox(Protocol):
         lane: str = "main",
         duration_ms: float | None = None,
         determinism: Determinism | None = None,
+        first: First | None = None,
     ) -> Observation:
-        """Record a call that was executed and return what the agent sees, faults applied."""
+        """Record a call that was executed and return what the agent sees, faults applied.
+
+        ``first`` is how it ended before it was made again because it was to be.
+        """
 
     def note(
         self, lane: str, kind: str, name: str, arguments: Any, output: Any, *, at_end: bool = False

@@ -51,6 +51,7 @@ class BareWorld:
         lane: str = "main",
         duration_ms: float | None = None,
         determinism: object = None,
+        first: object = None,
     ) -> Observation:
         """Return the output as it is."""
         return Observation(output=output, is_error=is_error)

@@ -67,9 +67,12 @@ class SandboxCalls:
             lane=message.lane,
             duration_ms=message.ms,
             determinism=message.determinism,
+            first=message.first,
         )
-        if seen.fault is None:
-            return Answer(call=message.call, delay_s=seen.delay_s)
+        if seen.fault is None or seen.again:
+            return Answer(call=message.call, delay_s=seen.delay_s, again=seen.again)
+        if seen.is_whole:
+            return Answer(call=message.call, fault=seen.fault, is_whole=True, delay_s=seen.delay_s)
         return Answer(
             call=message.call,
             fault=seen.fault,

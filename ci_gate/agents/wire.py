@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from ci_gate.model.trace import Determinism
-from ci_gate.ports import Skipped
+from ci_gate.ports import First, Skipped
 
 __all__ = [
     "MAX_MESSAGE_BYTES",
@@ -108,7 +108,9 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True):
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the agent sees of a call; without a fault its own value stands.
 
-    ``make`` says to who asked that the call is to be made, ``refused`` that it never is.
+    ``make`` says to who asked that the call is to be made, ``refused`` that it never is;
+    ``again`` that it is to be made once more, ``is_whole`` that its own value stands in spite of
+    the fault.
     """
 
     call: int
@@ -119,6 +121,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     output: Any = None
     is_error: bool | None = None
     delay_s: float = 0.0
+    is_whole: bool = False
+    again: bool = False
     drift: str | None = None
     within: Skipped | None = None
 
@@ -147,6 +151,7 @@ class Incoming(msgspec.Struct, kw_only=True):
     turn: int | None = None
     lane: str = "main"
     asks: bool = False
+    first: First | None = None
     determinism: Determinism | None = None
     ms: float | None = None
     result: Any = None

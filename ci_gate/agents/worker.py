@@ -556,6 +556,11 @@ class Observation:
         self.cause = cause
         self._kind = kind
 
+    def with_fault(self, fault: str) -> Observation:
+        """Return the same with a fault that leaves it as it is."""
+        kind = self._kind
+        return Observation(self.tool, self.value, self.is_error, fault, kind, self.cause)
+
     def unwrap(self) -> Any:
         """Return the value, or raise ``ToolError`` where this is an error."""
         if not self.is_error:
@@ -1480,10 +1485,14 @@ class Env:
             call["ms"] = time.perf_counter()
         outcome = produce()
         answer = self._desk.ask(self._ended(call, outcome))
+        if answer.get("again"):
+            again = self._begun_again(kind, name, arguments, determinism, outcome)
+            outcome = produce()
+            answer = self._desk.ask(self._ended(again, outcome))
         delay_s = self._real_delay_s(answer)
         if delay_s:
             time.sleep(delay_s)
-        return outcome if answer.get("fault") is None else self._recorded(answer, name)
+        return self._observed(answer, outcome)
 
     async def athrough(
         self,
@@ -1505,12 +1514,16 @@ class Env:
             call["ms"] = time.perf_counter()
         outcome = await produce()
         answer = await self._desk.aask(self._ended(call, outcome))
+        if answer.get("again"):
+            again = self._begun_again(kind, name, arguments, determinism, outcome)
+            outcome = await produce()
+            answer = await self._desk.aask(self._ended(again, outcome))
         delay_s = self._real_delay_s(answer)
         if delay_s:
             import asyncio
 
             await asyncio.sleep(delay_s)
-        return outcome if answer.get("fault") is None else self._recorded(answer, name)
+        return self._observed(answer, outcome)
 
     def _begun(self, kind: str, name: str, arguments: Message, determinism: str | None) -> Message:
         call = {
@@ -1539,6 +1552,27 @@ class Env:
         call["output"] = outcome.value
         call["is_error"] = outcome.is_error
         return call
+
+    def _begun_again(
+        self,
+        kind: str,
+        name: str,
+        arguments: Message,
+        determinism: str | None,
+        first: Observation,
+    ) -> Message:
+        """Return the call that is made once more, as one that was delivered twice."""
+        ended = {"output": tagged(first.value), "is_error": first.is_error}
+        return {**self._begun(kind, name, arguments, determinism), "first": ended}
+
+    def _observed(self, answer: Message, outcome: Observation) -> Observation:
+        """Return what is seen of a call that was made."""
+        fault = answer.get("fault")
+        if fault is None:
+            return outcome
+        if answer.get("is_whole"):
+            return outcome.with_fault(fault)
+        return self._recorded(answer, outcome.tool)
 
     def _recorded(self, answer: Message, name: str) -> Observation:
         """Return what the parent gave as the answer of a call."""

@@ -50,7 +50,6 @@ NOT_YET: Sequence[NotYet] = (
     NotYet(("run", "mode"), ("replay", "sandboxed")),
     NotYet(("run", "traces")),
     NotYet(("run", "executor"), ("ray",)),
-    NotYet(("faults", "model", "rate_permille")),
     NotYet(("judge", "base_url")),
     NotYet(("judge", "model")),
     NotYet(("judge", "api_key_env")),

@@ -51,6 +51,7 @@ FaultKind = Literal[
     "empty",
     "malformed",
     "duplicate",
+    "stale",
 ]
 
 

@@ -180,6 +180,7 @@ async def started(execution: Execution, *, witness: Witness | None = None) -> As
         redactor_of=redactors,
         price_of=Pricing(execution.config.prices),
         postgres=TrialDatabases(os.environ),
+        model_rate_permille=_model_rate(execution),
     ) as worlds:
         worlds.prepare(execution.suite.tasks)
 
@@ -232,6 +233,10 @@ async def _running(
 def _own_functions(suite: Suite) -> list[str]:
     specs = (spec for task in suite.tasks for spec in task.graders)
     return [spec.options["function"] for spec in specs if spec.type == "python"]
+
+
+def _model_rate(execution: Execution) -> int:
+    return 0 if execution.is_replay else execution.config.model_faults.rate_permille
 
 
 def _settings(execution: Execution) -> EngineSettings:

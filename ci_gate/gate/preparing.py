@@ -163,7 +163,11 @@ def _header(
 
 
 def _faults_digest(config: Config) -> str | None:
-    return None if config.faults is None else codec.digest_of(msgspec.to_builtins(config.faults))
+    if config.faults is None:
+        return None
+    rate = config.model_faults.rate_permille
+    of_models = {"model": {"rate_permille": rate}} if rate else {}
+    return codec.digest_of(msgspec.to_builtins(config.faults) | of_models)
 
 
 def is_unchanged(project: Project, prepared: Prepared, baseline: Side) -> bool:

@@ -24,7 +24,7 @@ from ci_gate.sandbox.faults import (
     DELAY_S,
     FAULT_KINDS,
     PUBLISHED_KINDS,
-    UNAVAILABLE_KINDS,
+    STALE,
     Place,
     rendered,
 )
@@ -106,7 +106,7 @@ class ChaosInjector:
     Raises
     ------
     UsageError
-        Parameters out of their range, kinds that are unknown or not available: all at once.
+        Parameters out of their range, kinds that are unknown: all at once.
 
     Notes
     -----
@@ -171,7 +171,14 @@ class ChaosInjector:
         """Every step so far; empty where no trail is kept."""
         return tuple(self._audit)
 
-    def intercept(self, tool_name: str, observation: str) -> Interception:
+    @property
+    def needs_earlier(self) -> bool:
+        """Whether a fault may give an earlier answer in the place of a new one."""
+        return STALE in self._policy.kinds
+
+    def intercept(
+        self, tool_name: str, observation: str, *, earlier: str | None = None
+    ) -> Interception:
         """Return the observation as it is, or the fault in its place.
 
         Parameters
@@ -179,6 +186,9 @@ class ChaosInjector:
         tool_name : str
         observation : str
             What the tool gave.
+        earlier : str or None
+            What it first gave to the same call. Without one that differs nothing can be stale: the
+            observation passes.
         """
         self._step = step = self._step + 1
         threshold = self._rates.get(tool_name, self._policy.rate_permille)
@@ -189,12 +199,14 @@ class ChaosInjector:
         # A keyed call takes two numbers whatever happens: the n-th call never depends on others.
         choice = random.next() if due or keyed else 0
         kind = self._kind(choice) if due and self._affordable() else None
+        if kind == STALE and earlier in (None, observation):
+            kind = None
         if self._keep_audit:
             self._audit.append(Audited(step, tool_name, roll, threshold, kind))
         if kind is None:
             return Interception(observation, None, roll, step)
         self._faults += 1
-        text = rendered(kind, Place(self.seed, step, tool_name, observation))
+        text = rendered(kind, Place(self.seed, step, tool_name, observation, earlier))
         return Interception(text, kind, roll, step, DELAY_S.get(kind, 0.0))
 
     def _stream(self, tool_name: str) -> Xorshift64Star:
@@ -262,10 +274,7 @@ def _kind_problems(kinds: Sequence[str]) -> Iterator[Problem]:
     if len(set(kinds)) < len(kinds):
         yield Problem(what="a kind of fault is named twice", where="kinds", hint="Use weights")
     for kind in kinds:
-        if kind in UNAVAILABLE_KINDS:
-            what = f"the kind of fault {kind!r} is not available in this version"
-            yield Problem(what=what, where="kinds", hint=_known())
-        elif kind not in FAULT_KINDS:
+        if kind not in FAULT_KINDS:
             what = f"unknown kind of fault {printable(kind)!r}"
             yield Problem(what=what, where="kinds", hint=_nearest(kind))
 

@@ -1,7 +1,8 @@
 """The kinds of faults: what the agent reads in place of an observation, and how long it takes.
 
 Four kinds are published and their texts are kept to the byte. Every kind is a pure function of the
-observation at hand; when and whether a fault happens is decided in ``chaos``.
+observation at hand, and of an earlier one where there is one; when and whether a fault happens is
+decided in ``chaos``.
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ from ci_gate import codec
 
 __all__ = [
     "DELAY_S",
+    "DUPLICATE",
     "ERROR_KINDS",
     "FAULT_KINDS",
+    "MODEL_KINDS",
     "PUBLISHED_KINDS",
-    "UNAVAILABLE_KINDS",
+    "STALE",
+    "UNCHANGED_KINDS",
     "Place",
     "rendered",
 ]
@@ -32,8 +36,17 @@ DELAY_S: Final[Mapping[str, float]] = {"timeout": _TIMEOUT_MS / 1000, "latency":
 ERROR_KINDS: Final = frozenset(
     {"timeout", "rate_limit", "posix", "http_403", "http_500", "http_503", "eacces"}
 )
-# Needs an earlier observation and not only the one at hand: refused by name.
-UNAVAILABLE_KINDS: Final = frozenset({"stale"})
+STALE: Final = "stale"
+"""The first answer to the same call once more, though there is a newer one."""
+
+DUPLICATE: Final = "duplicate"
+"""The call is delivered twice: the tool runs again, and its second answer arrives."""
+
+UNCHANGED_KINDS: Final = frozenset({"latency", DUPLICATE})
+"""What the agent gets is what the tool gave."""
+
+MODEL_KINDS: Final = ("timeout", "rate_limit", "http_500", "http_503")
+"""How the API of a model fails."""
 
 
 class Place(msgspec.Struct, frozen=True, gc=False):
@@ -48,12 +61,15 @@ class Place(msgspec.Struct, frozen=True, gc=False):
     tool : str
     observation : str
         What the tool gave.
+    earlier : str or None
+        What it first gave to the same call.
     """
 
     seed: int
     step: int
     tool: str
     observation: str
+    earlier: str | None = None
 
     def label(self, detail: str = "") -> str:
         """Return the mark that every fault text starts with."""
@@ -102,8 +118,8 @@ def _empty(place: Place) -> str:
     return ""
 
 
-def _duplicate(place: Place) -> str:
-    return f"{place.observation}\n{place.observation}"
+def _stale(place: Place) -> str:
+    return place.observation if place.earlier is None else place.earlier
 
 
 def _malformed(place: Place) -> str:
@@ -133,7 +149,8 @@ _RENDER: Final[Mapping[str, Callable[[Place], str]]] = {
     "eacces": _posix("EACCES", "Permission denied (os error 13)"),
     "empty": _empty,
     "malformed": _malformed,
-    "duplicate": _duplicate,
+    DUPLICATE: _unchanged,
+    STALE: _stale,
 }
 
 FAULT_KINDS: Final = tuple(_RENDER)

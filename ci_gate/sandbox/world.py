@@ -9,7 +9,6 @@ decided by ``chaos``; how the agent is run and judged is not known here.
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -17,7 +16,6 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
-from ci_gate import codec
 from ci_gate.errors import ContaminatedWorldError, Problem, SuiteError, printable
 from ci_gate.model.agent import FaultPolicy
 from ci_gate.model.amounts import MOST_MS, amount_within, count_within
@@ -26,11 +24,12 @@ from ci_gate.model.trace import Determinism, TraceRecord, TraceRef
 from ci_gate.model.trace_meta import is_draw
 from ci_gate.model.trial import Step
 from ci_gate.model.usage import Spent
-from ci_gate.ports import Observation
+from ci_gate.ports import First, Observation
 from ci_gate.redaction import Redactor
 from ci_gate.sandbox.chaos import ChaosInjector
 from ci_gate.sandbox.copying import copy_folder, remove_folder
-from ci_gate.sandbox.faults import ERROR_KINDS
+from ci_gate.sandbox.delivery import Delivery, model_injector
+from ci_gate.sandbox.faults import DUPLICATE
 from ci_gate.sandbox.fixtures import WORK, Template, make_template
 from ci_gate.sandbox.metering import Meter, PriceOf
 from ci_gate.sandbox.postgres import PostgresTemplate, TrialDatabase, TrialDatabases
@@ -42,7 +41,6 @@ from ci_gate.sandbox.values import plain_of
 __all__ = ["DEFAULT_NOW", "AnswerSource", "World", "WorldFactory"]
 
 DEFAULT_NOW: Final = "2026-01-01T09:00:00Z"
-_TOOL: Final = "tool"
 
 
 class _Known(NamedTuple):
@@ -77,6 +75,8 @@ class WorldFactory:
         Returns the cost of a call to a model; None: it is unknown.
     postgres : TrialDatabases or None
         Makes PostgreSQL databases; None: there is no server for them.
+    model_rate_permille : int
+        Faults per thousand calls to models.
     """
 
     def __init__(
@@ -91,9 +91,11 @@ class WorldFactory:
         redactor_of: Callable[[], Redactor] = Redactor,
         price_of: PriceOf | None = None,
         postgres: TrialDatabases | None = None,
+        model_rate_permille: int = 0,
     ) -> None:
         self._postgres = postgres or TrialDatabases({})
         self._scratch = scratch
+        self._model_rate_permille = model_rate_permille
         self._faults = faults
         self._now = now
         self._always_workdir = always_workdir
@@ -148,6 +150,7 @@ class WorldFactory:
         injector = None
         if self._faults is not None:
             injector = ChaosInjector.of(self._faults, trial.seed, keep_audit=False)
+        models = model_injector(self._model_rate_permille, trial.seed)
         recorder = None if self._recorder_of is None else self._recorder_of(trial)
         source = None if self._source_of is None else self._source_of(trial)
         if known is None:
@@ -157,6 +160,7 @@ class WorldFactory:
                 workdir=workdir,
                 now=self._now,
                 injector=injector,
+                models=models,
                 recorder=recorder,
                 source=source,
                 redactor=self._redactor_of(),
@@ -175,6 +179,7 @@ class WorldFactory:
             database=database,
             now=self._now,
             injector=injector,
+            models=models,
             recorder=recorder,
             source=source,
             postgres=postgres,
@@ -306,7 +311,8 @@ class World:
         Places inside it.
     now : str
         Start of the trial's clock.
-    injector : ChaosInjector or None
+    injector, models : ChaosInjector or None
+        Which calls of tools and to models meet faults.
     recorder : Recorder or None
         None: nothing is recorded.
     source : AnswerSource or None
@@ -332,6 +338,7 @@ class World:
         workdir: Path | None,
         now: str,
         injector: ChaosInjector | None,
+        models: ChaosInjector | None = None,
         database: Path | None = None,
         postgres: TrialDatabase | None = None,
         recorder: Recorder | None = None,
@@ -347,7 +354,7 @@ class World:
         self._database = database
         self._postgres = postgres
         self._now = now
-        self._injector = injector
+        self._faults = Delivery(injector, models)
         self._steps: list[Step] = []
         self._recorder = recorder
         self._source = source
@@ -391,13 +398,14 @@ class World:
         lane: str = "main",
         duration_ms: float | None = None,
         determinism: Determinism | None = None,
+        first: First | None = None,
     ) -> Observation:
         """Record a call that was executed and return what the agent sees, faults applied.
 
         Parameters
         ----------
         kind : str
-            Only calls of kind ``tool`` meet faults.
+            Only calls of kinds ``tool`` and ``llm`` meet faults.
         name : str
         arguments, output : Any
             JSON, in which other values are tagged (``values``).
@@ -407,14 +415,15 @@ class World:
         lane : str
         duration_ms : float or None
             Real time that it took.
+        first : First or None
+            How it ended when it was made the first time, where it was to be made again.
         determinism : Determinism or None
             What its tool is declared as; None: that of its kind.
         """
-        seen = None
-        if kind == _TOOL and self._injector is not None:
-            seen = _faulted(self._injector, name, plain_of(output), is_error=is_error)
-        if seen is None:
-            seen = Observation(output=output, is_error=is_error)
+        seen = self._seen(kind, name, arguments, output, is_error=is_error, first=first)
+        if seen.again:
+            return seen
+        before = First(output=output, is_error=is_error) if first is None else first
         spent = self._meter.measure(kind, name, output)
         call = Call(
             kind=kind,
@@ -424,8 +433,8 @@ class World:
             lane=lane,
             is_error=seen.is_error,
             fault=seen.fault,
-            unfaulted=None if seen.fault is None else output,
-            unfaulted_is_error=seen.fault is not None and is_error,
+            unfaulted=None if seen.fault is None else before.output,
+            unfaulted_is_error=seen.fault is not None and before.is_error,
             turn=count_within(turn),
             tokens=spent.tokens,
             cost_usd=spent.cost_usd,
@@ -434,6 +443,21 @@ class World:
         )
         self._take(call)
         return seen
+
+    def _seen(
+        self,
+        kind: str,
+        name: str,
+        arguments: Any,
+        output: Any,
+        *,
+        is_error: bool,
+        first: First | None,
+    ) -> Observation:
+        if first is not None:
+            return Observation(output=output, is_error=is_error, fault=DUPLICATE, is_whole=True)
+        seen = self._faults.seen(kind, name, arguments, output, is_error=is_error)
+        return seen or Observation(output=output, is_error=is_error)
 
     @property
     def answers(self) -> bool:
@@ -461,7 +485,7 @@ class World:
         seen = self._source.answer(lane, kind, name, arguments)
         if seen is None:
             return None
-        seen = self._on_top(kind, name, seen)
+        seen = self._on_top(kind, name, arguments, seen)
         for record in seen.within:
             self._take_again(record)
         recorded = Spent(seen.tokens, seen.cost_usd)
@@ -491,11 +515,11 @@ class World:
         )
         return seen
 
-    def _on_top(self, kind: str, name: str, seen: Observation) -> Observation:
+    def _on_top(self, kind: str, name: str, arguments: Any, seen: Observation) -> Observation:
         """Return a recorded answer as a fault of this trial's own leaves it."""
-        if kind != _TOOL or self._injector is None or seen.fault is not None:
+        if seen.fault is not None:
             return seen
-        faulted = _faulted(self._injector, name, plain_of(seen.output), is_error=seen.is_error)
+        faulted = self._faults.seen(kind, name, arguments, seen.output, is_error=seen.is_error)
         if faulted is None:
             return seen
         return msgspec.structs.replace(
@@ -666,24 +690,3 @@ def _call_of(step: Step, spent: Spent) -> Call:
         tokens=spent.tokens,
         cost_usd=spent.cost_usd,
     )
-
-
-def _faulted(
-    injector: ChaosInjector, name: str, output: Any, *, is_error: bool
-) -> Observation | None:
-    result = injector.intercept(name, output if isinstance(output, str) else _text_of(output))
-    if result.fault is None:
-        return None
-    return Observation(
-        output=result.observation,
-        is_error=is_error or result.fault in ERROR_KINDS,
-        fault=result.fault,
-        delay_s=result.delay_s,
-    )
-
-
-def _text_of(output: Any) -> str:
-    try:
-        return codec.encode(output).decode()
-    except UnicodeEncodeError:  # a lone surrogate, which UTF-8 does not have
-        return json.dumps(output, separators=(",", ":"))

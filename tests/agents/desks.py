@@ -50,6 +50,7 @@ class ScriptedWorld:
         lane: str = "main",
         duration_ms: float | None = None,
         determinism: object = None,
+        first: object = None,
     ) -> Observation:
         """Record a call and return its output, or the fault that was planned for it."""
         passed = Observation(output=output, is_error=is_error)

@@ -10,6 +10,9 @@ from typing import Any, ClassVar
 
 import pytest
 
+from ci_gate.model.agent import FaultPolicy
+from ci_gate.sandbox.chaos import ChaosInjector
+from ci_gate.sandbox.world import World
 from tests.agents.desks import Desk, ScriptedWorld, run_one
 from tests.trials import trial_of
 
@@ -155,3 +158,38 @@ def run(task, env):
     said = run_one(desk.python(), world).answer
     assert str(said).endswith("found 'sometimes'")
     assert world.classes == ["deterministic", None, None]
+
+
+@pytest.mark.parametrize("function", ["run", "arun"])
+def test_a_call_that_is_delivered_twice_runs_twice(tmp_path: Path, function: str) -> None:
+    """The agent gets the second end, with the value that the tool itself gave."""
+    desk = Desk(
+        tmp_path,
+        """
+class Receipt:
+    def __init__(self, number): self.number = number
+def tools(env):
+    paid = []
+    def pay(cents):
+        paid.append(cents)
+        return Receipt(len(paid))
+    env.tools.register(pay)
+    return paid
+def run(task, env):
+    paid = tools(env)
+    seen = env.tools.observe("pay", cents=5)
+    late = env.tools.call("pay", cents=6)
+    return f"{paid} {seen.value.number} {seen.fault} {late.number}"
+async def arun(task, env):
+    paid = tools(env)
+    seen = await env.tools.aobserve("pay", cents=5)
+    late = await env.tools.acall("pay", cents=6)
+    return f"{paid} {seen.value.number} {seen.fault} {late.number}"
+""",
+    )
+    policy = FaultPolicy(rate_permille=0, steps=(1,), kinds=("duplicate",))
+    injector = ChaosInjector.of(policy, 1)
+    world = World(folder=None, workdir=None, now="2026-01-01T09:00:00Z", injector=injector)
+    trajectory = run_one(desk.python(function), world)
+    assert trajectory.answer == "[5, 5, 6] 2 duplicate 3"
+    assert [step.fault for step in world.steps] == ["duplicate", None]

@@ -147,7 +147,7 @@ def test_fault_kinds_are_those_the_injector_has() -> None:
 
     assert faults is not None
     assert faults.kinds == FAULT_KINDS
-    assert problems(with_keys("faults", 'kinds = ["stale"]'))
+    assert problems(with_keys("faults", 'kinds = ["stable"]'))
 
 
 def test_all_mistakes_are_reported_at_once_in_the_order_of_their_lines() -> None:
@@ -308,7 +308,6 @@ def test_suites_need_different_names() -> None:
         ("run", 'mode = "sandboxed"', "run.mode"),
         ("run", 'traces = "t"', "run.traces"),
         ("run", 'executor = "ray"', "run.executor"),
-        ("faults.model", "rate_permille = 1", "faults.model.rate_permille"),
         ("judge", 'model = "m"', "judge.model"),
         ("judge", "min_kappa = 0.1", "judge.min_kappa"),
         ("report", 'language = "zh"', "report.language"),

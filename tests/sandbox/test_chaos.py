@@ -190,7 +190,8 @@ def test_hostile_tool_names_do_no_harm() -> None:
 @pytest.mark.parametrize("kind", FAULT_KINDS)
 def test_every_kind_can_be_asked_for(kind: str) -> None:
     """Each kind alone is what every fault is."""
-    assert ChaosInjector(1, 1000, kinds=[kind]).intercept("tool", "{}").fault == kind
+    result = ChaosInjector(1, 1000, kinds=[kind]).intercept("tool", "{}", earlier="[]")
+    assert result.fault == kind
 
 
 @pytest.mark.parametrize(
@@ -203,7 +204,7 @@ def test_every_kind_can_be_asked_for(kind: str) -> None:
         ({"kinds": []}, "no kind of fault is named"),
         ({"kinds": ["timeout", "timeout"]}, "named twice"),
         ({"kinds": ["time_out"]}, "Did you mean 'timeout'?"),
-        ({"kinds": ["stale"]}, "'stale' is not available in this version"),
+        ({"kinds": ["stable"]}, "Did you mean 'stale'?"),
         ({"weights": [1, 2]}, "2 weights for 4 kinds"),
         ({"weights": [0, 0, 0, 0]}, "one above 0"),
         ({"weights": [1, 1, 1, -1]}, "weights are whole numbers"),
@@ -223,11 +224,11 @@ def test_what_cannot_be_carried_out_is_refused(arguments: dict[str, object], sai
 
 def test_all_mistakes_are_said_at_once() -> None:
     """One error carries every problem of the policy."""
-    policy = FaultPolicy(rate_permille=-1, kinds=("stale",), budget=-2)
+    policy = FaultPolicy(rate_permille=-1, kinds=("stable",), budget=-2)
     problems = policy_problems(policy)
     assert [problem.where for problem in problems] == ["rate_permille", "kinds", "budget"]
     with pytest.raises(UsageError) as caught:
-        ChaosInjector(-1, rate_permille=-1, kinds=["stale"], budget=-2)
+        ChaosInjector(-1, rate_permille=-1, kinds=["stable"], budget=-2)
     assert len(caught.value.problems) == 4
 
 

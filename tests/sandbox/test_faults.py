@@ -107,7 +107,8 @@ def test_malformed_text_that_is_not_json_becomes_null(observation: str) -> None:
     [
         ("latency", "rows"),
         ("empty", ""),
-        ("duplicate", "rows\nrows"),
+        ("duplicate", "rows"),
+        ("stale", "rows"),
         (
             "http_500",
             "[CHAOS_FAULT_INJECTED seed=0x20261030 step=1]: HTTP 500 Internal Server Error",
