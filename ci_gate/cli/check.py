@@ -10,6 +10,7 @@ import click
 
 from ci_gate.cli.options import (
     baseline_options,
+    calm_option,
     output_option,
     project_options,
     report_options,
@@ -39,11 +40,7 @@ Example:
     is_flag=True,
     help="Where the test is red, run base and candidate again: was it the change?",
 )
-@click.option(
-    "--calm-and-chaos",
-    is_flag=True,
-    help="Run the same trials without faults too: what do faults change?",
-)
+@calm_option
 def command(
     config_path: Path | None,
     suite: str | None,

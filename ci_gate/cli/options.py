@@ -10,6 +10,7 @@ import click
 
 __all__ = [
     "baseline_options",
+    "calm_option",
     "output_option",
     "project_options",
     "report_options",
@@ -97,6 +98,18 @@ def strictness_option(function: _Function) -> _Function:
             flag_value="raise",
             default="off",
             help="Fail trials whose own code uses chance or time that no seed decides, or warn.",
+        ),
+    )
+
+
+def calm_option(function: _Function) -> _Function:
+    """Add ``--calm-and-chaos``."""
+    return _apply(
+        function,
+        click.option(
+            "--calm-and-chaos",
+            is_flag=True,
+            help="Run the same trials without faults too: what do faults change?",
         ),
     )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ci_gate.cli.options import (
+    calm_option,
     output_option,
     project_options,
     run_options,
@@ -30,6 +31,7 @@ Example:
 @output_option
 @run_options
 @strictness_option
+@calm_option
 @click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")
 def command(
     config_path: Path | None,
@@ -41,6 +43,7 @@ def command(
     resume: bool,
     fresh: bool,
     determinism: Determinism,
+    calm_and_chaos: bool,
     quiet: bool,
 ) -> int:
     """Run the suite and write the run file; compare it later with `ci-gate compare`.
@@ -66,6 +69,7 @@ def command(
                 determinism=determinism,
             ),
             environment=os.environ,
+            calm_and_chaos=calm_and_chaos,
         ),
         watch(quiet=quiet),
     )

@@ -114,6 +114,7 @@ def show_measured(measured: Sequence[Measured]) -> None:
             planned=one.planned,
             path=str(one.path),
             warnings=one.warnings,
+            calm=None if one.calm is None else str(one.calm),
         )
         for one in measured
     ]

@@ -51,6 +51,8 @@ class Measured:
         PASSED where the plan ended, INCONCLUSIVE on a budget or too many errors.
     planned, rounds : int
         Trials and rounds of the whole plan, which an extension lets grow.
+    calm : Path or None
+        The file of the same trials without faults, where they were run as well.
     """
 
     path: Path
@@ -60,6 +62,7 @@ class Measured:
     rounds: int
     warnings: tuple[str, ...]
     exit_code: ExitCode
+    calm: Path | None = None
 
 
 def measure(project: Project, prepared: Prepared, options: RunOptions, watch: Watch) -> Measured:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ci_gate.gate.bar import find_bar
+from ci_gate.gate.calm import calm_path, require_faults, run_in_calm
 from ci_gate.gate.measure import Measured, measure
-from ci_gate.gate.preparing import RunOptions, prepare
-from ci_gate.gate.project import Word, open_project, refuse_privileged_event
+from ci_gate.gate.preparing import Prepared, RunOptions, prepare
+from ci_gate.gate.project import Project, Word, open_project, refuse_privileged_event
 from ci_gate.gate.run_journal import Watch
 
 __all__ = ["RunRequest", "run"]
@@ -24,6 +25,7 @@ class RunRequest:
     output: Path | None
     run: RunOptions
     environment: Mapping[str, str]
+    calm_and_chaos: bool = False
 
 
 def run(request: RunRequest, watch: Watch) -> tuple[Measured, ...]:
@@ -42,8 +44,21 @@ def run(request: RunRequest, watch: Watch) -> tuple[Measured, ...]:
         word=Word.BASE,
         environment=request.environment,
     )
+    suites = project.suites(request.suite)
+    if request.calm_and_chaos:
+        for suite in suites:
+            require_faults(project, suite.name, request.run)
     prepared = [
         prepare(project, suite, request.run, repeats=1, bar=find_bar(project, suite, file=None))
-        for suite in project.suites(request.suite)
+        for suite in suites
     ]
-    return tuple(measure(project, one, request.run, watch) for one in prepared)
+    return tuple(_measured(project, one, request, watch) for one in prepared)
+
+
+def _measured(project: Project, prepared: Prepared, request: RunRequest, watch: Watch) -> Measured:
+    measured = measure(project, prepared, request.run, watch)
+    if not request.calm_and_chaos:
+        return measured
+    calm = run_in_calm(project, prepared, measured, request.run, watch)
+    kept = None if calm.side is None else calm_path(project.output, prepared.suite.name)
+    return replace(measured, warnings=(*measured.warnings, *calm.remarks), calm=kept)

@@ -23,7 +23,8 @@ __all__ = ["KeptLine", "RunLine", "UpdateLine", "render_runs", "render_updates"]
 class RunLine(msgspec.Struct, frozen=True, kw_only=True):
     """A run that ended: the status of each trial, why it stopped, where its file is.
 
-    ``rounds`` and ``planned`` are the rounds and trials of its whole plan.
+    ``rounds`` and ``planned`` are the rounds and trials of its whole plan, ``calm`` is the file of
+    its trials without faults.
     """
 
     suite: str
@@ -33,6 +34,7 @@ class RunLine(msgspec.Struct, frozen=True, kw_only=True):
     planned: int
     path: str
     warnings: tuple[str, ...] = ()
+    calm: str | None = None
 
 
 class KeptLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +79,8 @@ def render_runs(lines: Sequence[RunLine], console: Console) -> None:
         for warning in line.warnings:
             print_line(console, f"  {inert(warning, limit=400)}", style="yellow")
         print_line(console, f"  run: {inert(line.path, limit=400)}")
+        if line.calm is not None:
+            print_line(console, f"  in calm: {inert(line.calm, limit=400)}")
 
 
 def _trials(line: RunLine) -> str:

@@ -247,6 +247,19 @@ def test_a_calm_run_of_something_else_is_refused(
     assert said in " ".join(ended.err.split())
 
 
+def test_run_makes_both_files_and_compare_judges_them(desk: Desk) -> None:
+    """What `check` does in one go can be done in steps."""
+    ended = desk.gate("run", "--calm-and-chaos", "--task", "gives-up", "--trials", "2")
+    shown = desk.gate(
+        *("compare", str(desk.run_file("run.jsonl")), "--calm", str(desk.calm)),
+        *("--quiet", "--json", "-"),
+    )
+
+    assert ended.status == 0, ended.err
+    assert f"in calm: {desk.calm}" in ended.err
+    assert json.loads(shown.out)["resilience"]["between"]["difference"] == -1.0
+
+
 def test_a_part_of_the_suite_runs_in_calm_as_well(desk: Desk) -> None:
     """`--task` restricts both runs, and so does the number of trials."""
     assert desk.check("--task", "insists", "--trials", "3").status == 0
