@@ -37,7 +37,7 @@ _VERBS = {
     "compare": _Verb("compare", "Judge a run or baseline file against another."),
     "replay": _Verb("replay", "Run one trial again with its seed and show what happens."),
     "baseline": _Verb("baseline", "Update, show, diff or trace the history of a baseline."),
-    "trace": _Verb("trace", "Show, verify and compare recorded trials."),
+    "trace": _Verb("trace", "Record, show, verify and compare trials."),
     "power": _Verb("power", "Say what a check would see, and what seeing more costs."),
     "selfcheck": _Verb("selfcheck", "Measure this gate's false alarms on an unchanged agent."),
     "report": _Verb("report", "Render a stored verdict as Markdown, JUnit XML or text."),

@@ -11,6 +11,7 @@ import click
 
 from ci_gate.cli.options import project_options
 from ci_gate.cli.trace_check import check_command
+from ci_gate.cli.trace_record import record_command
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,10 +27,11 @@ Example:
 """,
 )
 def command() -> None:
-    """Show, verify and compare recorded trials."""
+    """Record, show, verify and compare trials."""
 
 
 command.add_command(check_command)
+command.add_command(record_command)
 
 
 @command.command(

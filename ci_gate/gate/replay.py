@@ -9,10 +9,11 @@ from pathlib import Path
 import msgspec
 
 from ci_gate.agents.strictness import Determinism, Noted
-from ci_gate.config import SuiteConfig
+from ci_gate.config import Config, SuiteConfig
 from ci_gate.errors import UsageError, printable
 from ci_gate.gate.execution import Execution, Work, execute, noted_lines
 from ci_gate.gate.project import Project, Word, open_project
+from ci_gate.gate.recorded_worlds import traces_folder_of
 from ci_gate.gate.replaying import Found, Playback, find_recording
 from ci_gate.gate.run_journal import RunInterrupted
 from ci_gate.gate.suites import configured_suite
@@ -27,9 +28,18 @@ from ci_gate.model.verdict import ExitCode
 from ci_gate.prng import derive_seed
 from ci_gate.sandbox.answering import Reconciliation
 
-__all__ = ["LastRecord", "ReplayRequest", "Replayed", "find_task", "replay"]
+__all__ = [
+    "EXIT_STATUS",
+    "LastRecord",
+    "ReplayRequest",
+    "Replayed",
+    "find_task",
+    "opened",
+    "play",
+    "replay",
+]
 
-_EXIT = {
+EXIT_STATUS = {
     Status.PASSED: ExitCode.PASSED,
     Status.FAILED: ExitCode.REGRESSED,
     Status.ERRORED: ExitCode.INCONCLUSIVE,
@@ -37,7 +47,10 @@ _EXIT = {
 
 
 class ReplayRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``replay`` was asked; None is what the user did not say."""
+    """What ``replay`` was asked; None is what the user did not say.
+
+    ``trace`` is the file to play from, wherever that is; None looks for the trial's own.
+    """
 
     config_path: Path | None
     suite: str | None
@@ -47,6 +60,7 @@ class ReplayRequest(msgspec.Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str]
     output: Path | None = None
     artifact: Path | None = None
+    trace: Path | None = None
     live: bool = False
     walk: Walk | None = None
     determinism: Determinism = "off"
@@ -91,7 +105,7 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
         """Return the status of the process."""
         if self.walked is not None:
             return ExitCode.REGRESSED if self.has_drifted else ExitCode.PASSED
-        return _EXIT[self.record.status]
+        return EXIT_STATUS[self.record.status]
 
 
 class LastRecord:
@@ -145,7 +159,20 @@ def replay(request: ReplayRequest) -> Replayed:
         seed=derive_seed(task.base_seed, request.trial),
     )
     playback = _playback(project, suite, planned, request)
-    return _executed(project, suite, planned, playback, request.determinism)
+    replayed = play(
+        project.config,
+        suite,
+        planned,
+        witness=Witness(playback),
+        playback=playback,
+        determinism=request.determinism,
+    )
+    remarks = (
+        *_beyond_plan(suite, planned),
+        *_edited(playback, planned),
+        *replayed.remarks,
+    )
+    return msgspec.structs.replace(replayed, remarks=remarks)
 
 
 def _playback(
@@ -161,20 +188,25 @@ def _playback(
         )
     if found is None:
         return None
-    playback = _opened(found, project, request)
+    playback = opened(found, project.config, request.environment, request.walk)
     playback.require(suite.name, planned)
     return playback
 
 
-def _opened(found: Found, project: Project, request: ReplayRequest) -> Playback:
-    if request.walk is not None:
-        return WalkedPlayback(found, project.config, request.environment, request.walk)
-    return Playback(found, project.config, request.environment)
+def opened(
+    found: Found, config: Config, environment: Mapping[str, str], walk: Walk | None
+) -> Playback:
+    """Return a recording, to be played as a whole or to be walked through."""
+    if walk is not None:
+        return WalkedPlayback(found, config, environment, walk)
+    return Playback(found, config, environment)
 
 
 def _recording(
     project: Project, suite: Suite, planned: PlannedTrial, request: ReplayRequest
 ) -> Found | None:
+    if request.trace is not None:
+        return Found(path=request.trace, traces=traces_folder_of(request.trace))
     # A command makes its calls by itself: there is nothing to answer them from.
     if request.live or (project.config.agent.protocol != "python" and not request.artifact):
         return None
@@ -187,17 +219,36 @@ def _recording(
     )
 
 
-def _executed(
-    project: Project,
+def play(
+    config: Config,
     suite: Suite,
     planned: PlannedTrial,
+    *,
+    witness: Witness,
     playback: Playback | None,
-    determinism: Determinism,
+    determinism: Determinism = "off",
 ) -> Replayed:
-    witness, kept, noted = Witness(playback), LastRecord(), Noted()
+    """Execute one trial, from its recording where there is one, and return what happened.
+
+    Parameters
+    ----------
+    config : Config
+    suite : Suite
+    planned : PlannedTrial
+    witness : Witness
+        With the same recording.
+    playback : Playback or None
+    determinism : {"off", "raise", "warn"}
+
+    Raises
+    ------
+    AgentSetupError
+        The agent cannot be started.
+    """
+    kept, noted = LastRecord(), Noted()
     result = execute(
         Execution(
-            config=project.config,
+            config=config,
             suite=suite,
             jobs=1,
             retries=0,
@@ -215,11 +266,7 @@ def _executed(
         record=kept.record,
         trajectory=witness.trajectory,
         steps=tuple(witness.steps),
-        remarks=(
-            *_beyond_plan(suite, planned),
-            *_edited(playback, planned),
-            *noted_lines(project.config, noted),
-        ),
+        remarks=noted_lines(config, noted),
         recording=None if playback is None else str(playback.path),
         reconciliation=None if playback is None else playback.reconciled(),
         walked=_walked(playback),

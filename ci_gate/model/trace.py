@@ -13,7 +13,15 @@ import msgspec
 
 from ci_gate.model.amounts import Count, Milliseconds, Usd
 
-__all__ = ["Determinism", "Trace", "TraceFooter", "TraceHeader", "TraceRecord", "TraceRef"]
+__all__ = [
+    "Determinism",
+    "Origin",
+    "Trace",
+    "TraceFooter",
+    "TraceHeader",
+    "TraceRecord",
+    "TraceRef",
+]
 
 
 class Determinism(StrEnum):
@@ -26,6 +34,26 @@ class Determinism(StrEnum):
     DETERMINISTIC = "deterministic"
     STOCHASTIC = "stochastic"
     IO_BOUND = "io-bound"
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """What was run where no suite says it, without secrets.
+
+    Parameters
+    ----------
+    python : str or None
+        ``module:function`` of a Python agent.
+    command : tuple of str
+        Program and arguments of any other.
+    instruction : str
+    input : Any
+        JSON.
+    """
+
+    python: str | None = None
+    command: tuple[str, ...] = ()
+    instruction: str = ""
+    input: Any = None
 
 
 class TraceHeader(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +71,8 @@ class TraceHeader(msgspec.Struct, frozen=True, kw_only=True):
         Start of the trial's clock, ISO 8601 UTC.
     tool : str or None
         What recorded it.
+    origin : Origin or UNSET
+        What was run, in a trace that was recorded outside any suite; others do not have it.
     """
 
     schema: str = "ci-gate/trace@1"
@@ -56,6 +86,7 @@ class TraceHeader(msgspec.Struct, frozen=True, kw_only=True):
     faults_digest: str | None = None
     now: str | None = None
     tool: str | None = None
+    origin: Origin | msgspec.UnsetType = msgspec.UNSET
 
 
 class TraceRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):

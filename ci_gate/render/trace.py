@@ -10,7 +10,9 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ci_gate.model.trace import TraceHeader, TraceRecord
+import msgspec
+
+from ci_gate.model.trace import Origin, TraceHeader, TraceRecord
 from ci_gate.model.trace_findings import (
     Difference,
     Divergence,
@@ -72,11 +74,18 @@ def render_calls(header: TraceHeader, records: Sequence[TraceRecord], console: C
 
 def _title(header: TraceHeader) -> str:
     if header.task is None:
-        return "a trace outside any suite"
-    words = [inert(header.task), f"trial {header.trial}"]
+        words = ["a trace outside any suite", *_agent_of(header.origin)]
+    else:
+        words = [inert(header.task), f"trial {header.trial}"]
     words += [f"repeat {header.repeat}"] if header.repeat else []
     words += [f"seed {inert(header.seed)}"] if header.seed else []
     return "  ".join(words)
+
+
+def _agent_of(origin: Origin | msgspec.UnsetType) -> list[str]:
+    if isinstance(origin, msgspec.UnsetType):
+        return []
+    return [inert(origin.python or " ".join(origin.command))]
 
 
 def print_call(record: TraceRecord, console: Console, *, has_lanes: bool = False) -> None:

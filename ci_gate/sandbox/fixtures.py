@@ -20,12 +20,12 @@ from ci_gate.errors import SuiteError, printable
 from ci_gate.machine import is_of_the_machine, no_room
 from ci_gate.sandbox.copying import copy_file, copy_folder
 
-__all__ = ["DATABASE", "WORK", "Template", "make_template"]
+__all__ = ["DATABASE", "FOLDER_SCRIPT", "WORK", "Template", "make_template"]
 
 DATABASE: Final = "world.db"
 WORK: Final = "work"
 _DATABASE_SUFFIXES: Final = frozenset({".db", ".sqlite", ".sqlite3"})
-_FOLDER_SCRIPT: Final = "world.sql"
+FOLDER_SCRIPT: Final = "world.sql"
 _POSTGRES_SUFFIX: Final = ".pg.sql"
 _FOLDER_POSTGRES: Final = "world.pg.sql"
 _SCRIPT_LIMIT_S: Final = 60.0
@@ -124,9 +124,9 @@ def _from_folder(fixture: Path, folder: Path) -> Template:
 
 
 def _with_database(fixture: Path, folder: Path) -> Template:
-    script, database = folder / WORK / _FOLDER_SCRIPT, folder / WORK / DATABASE
+    script, database = folder / WORK / FOLDER_SCRIPT, folder / WORK / DATABASE
     if _is_own_file(script) and _is_own_file(database):
-        raise OSError(f"it has both {_FOLDER_SCRIPT} and {DATABASE}")
+        raise OSError(f"it has both {FOLDER_SCRIPT} and {DATABASE}")
     if _is_own_file(script):
         _run_script(script, folder / DATABASE)
         return Template(folder, DATABASE, WORK)

@@ -96,7 +96,8 @@ def test_the_lines_of_a_run_that_are_shown_have_every_field():
 
     for fields, kind in zip(shown, (RunHeader, TrialRecord, RunFooter), strict=True):
         msgspec.convert(fields, kind)
-        assert list(fields) == list(kind.__struct_fields__)
+        always = [f.name for f in msgspec.structs.fields(kind) if f.default is not msgspec.UNSET]
+        assert list(fields) == always
 
 
 def test_the_lines_of_a_trace_that_are_shown_have_every_field():
@@ -108,7 +109,8 @@ def test_the_lines_of_a_trace_that_are_shown_have_every_field():
         shown, (TraceHeader, TraceRecord, TraceRecord, TraceFooter), strict=True
     ):
         msgspec.convert(fields, kind)
-        assert list(fields) == list(kind.__struct_fields__)
+        always = [f.name for f in msgspec.structs.fields(kind) if f.default is not msgspec.UNSET]
+        assert list(fields) == always
     named = [name for name in TraceRecord.__struct_fields__ if f"`{name}`" not in page("traces.md")]
     assert named == []
 
