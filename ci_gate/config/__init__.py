@@ -14,6 +14,7 @@ from ci_gate.config.settings import (
     merge_from_base,
     policy_digest,
     same_agent,
+    without_faults,
 )
 from ci_gate.config.shape import SuiteConfig
 
@@ -27,4 +28,5 @@ __all__ = [
     "policy_digest",
     "same_agent",
     "schema",
+    "without_faults",
 ]

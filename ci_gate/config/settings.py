@@ -42,6 +42,7 @@ __all__ = [
     "merge_from_base",
     "policy_digest",
     "same_agent",
+    "without_faults",
 ]
 
 # Of ``[gateway]``, under whose name they are shown.
@@ -245,6 +246,11 @@ def _faults_of(table: FaultsTable | None) -> FaultPolicy | None:
     fields = msgspec.structs.asdict(table)
     del fields["model"]
     return FaultPolicy(**fields)
+
+
+def without_faults(config: Config) -> Config:
+    """Return the configuration under which no call meets an injected fault."""
+    return msgspec.structs.replace(config, faults=None, model_faults=ModelFaults())
 
 
 def _bar(config: Config, suites: Collection[str]) -> dict[str, str]:

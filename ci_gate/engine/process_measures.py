@@ -23,7 +23,8 @@ HEALING_TURNS: Final = 2
 """Turns after that of a fault within which the goal of the faulted call must be achieved."""
 
 _TOOL: Final = "tool"
-# The observation arrives whole, late or twice, so that the faulted call achieves its own goal.
+_MEETING_FAULTS: Final = frozenset({_TOOL, MODEL_CALL})
+# The answer arrives whole, late or of a second delivery: the faulted call achieves its goal itself.
 _WHOLE: Final = frozenset({"latency", "duplicate"})
 _encode: Final = msgspec.json.Encoder(order="deterministic").encode
 
@@ -42,7 +43,7 @@ def recovered(steps: Sequence[Step], *, passed: bool) -> int:
     """Return from how many delivered faults the agent recovered.
 
     It recovered where the trial passed and the goal of the faulted call was achieved within two
-    further turns: the same tool answered without error and without fault.
+    further turns: the same tool or model answered without error and without fault.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ def recovered(steps: Sequence[Step], *, passed: bool) -> int:
     Notes
     -----
     The turn of a call is the one that the agent said, where it says turns; else the number of calls
-    to models before it, where there is one; else its place among the tool calls of its lane, a lane
+    to models up to it, where there is one; else its place among the tool calls of its lane, a lane
     beginning where the others are. The answer counts if it is to the same
     arguments, in the same turn or later, or if the same lane asks with other arguments in a later
     turn: what runs beside the faulted call, or was asked for together with it, was not asked in
@@ -76,11 +77,11 @@ class _Call(NamedTuple):
 
 
 def _in_turns(steps: Sequence[Step]) -> Iterator[_Call]:
-    calls = [step for step in steps if step.kind == _TOOL]
+    calls = [step for step in steps if step.kind in _MEETING_FAULTS]
     if any(step.turn is not None for step in calls):
         return _by_word(calls)
-    of_models = any(step.kind == MODEL_CALL for step in steps)
-    return _by_models(steps) if of_models else _by_places(calls)
+    of_models = any(step.kind == MODEL_CALL for step in calls)
+    return _by_models(calls) if of_models else _by_places(calls)
 
 
 def _by_word(calls: Iterable[Step]) -> Iterator[_Call]:
@@ -90,12 +91,11 @@ def _by_word(calls: Iterable[Step]) -> Iterator[_Call]:
         yield _Call(step, turn)
 
 
-def _by_models(steps: Iterable[Step]) -> Iterator[_Call]:
+def _by_models(calls: Iterable[Step]) -> Iterator[_Call]:
     turn = 0
-    for step in steps:
+    for step in calls:
         turn += step.kind == MODEL_CALL
-        if step.kind == _TOOL:
-            yield _Call(step, turn)
+        yield _Call(step, turn)
 
 
 def _by_places(calls: Iterable[Step]) -> Iterator[_Call]:
@@ -112,7 +112,7 @@ def _is_achieved(faulted: _Call, later: Iterable[_Call]) -> bool:
     if step.fault in _WHOLE and not step.is_error:
         return True
     return any(
-        call.step.name == step.name
+        (call.step.kind, call.step.name) == (step.kind, step.name)
         and not call.step.is_error
         and call.step.fault is None
         and call.turn <= faulted.turn + HEALING_TURNS

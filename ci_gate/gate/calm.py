@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from ci_gate.config import without_faults
 from ci_gate.engine.real_clock import RealClock
 from ci_gate.errors import GateError, UsageError, printable
 from ci_gate.gate.execution import Execution, Work, execute
@@ -168,7 +169,7 @@ class _Run:
 
     def _execution(self) -> Execution:
         return Execution(
-            config=msgspec.structs.replace(self._project.config, faults=None),
+            config=without_faults(self._project.config),
             suite=self._suite,
             jobs=self._options.jobs,
             budget_usd=self._prepared.budget_usd,

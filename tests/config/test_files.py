@@ -139,6 +139,13 @@ def test_faults_have_the_models_defaults() -> None:
     assert parse(SUITE + AGENT + "[faults]\n").faults == FaultPolicy()
 
 
+def test_without_faults_neither_tools_nor_models_meet_any() -> None:
+    """All else stays as the file has it."""
+    text = SUITE + AGENT + "[faults]\nrate_permille = 900\n[faults.model]\nrate_permille = 500\n"
+
+    assert config.without_faults(parse(text)) == parse(SUITE + AGENT)
+
+
 def test_fault_kinds_are_those_the_injector_has() -> None:
     """The configuration offers exactly the kinds that can be injected."""
     kinds = ", ".join(f'"{kind}"' for kind in FAULT_KINDS)

@@ -103,6 +103,13 @@ def test_a_fault_is_healed_within_two_further_turns(notation: str, expected: int
         ("=llm a:1! =llm b =llm b =llm a:1", 0),
         ("=llm a:1! a:2 =llm b", 0),
         ("=llm a:1! =llm a:2", 1),
+        # A model that fails is asked again; the call that failed was a turn, too.
+        ("=llm! =llm a:1", 1),
+        ("=llm! =llm! =llm a:1", 2),
+        ("=llm! =llm! =llm! =llm", 2),
+        ("=llm:1! =llm:2", 1),
+        ("=llm!", 0),
+        ("=llm a:1! =llm! =llm a:1", 2),
     ],
 )
 def test_without_a_word_a_turn_begins_with_a_call_to_a_model(notation: str, expected: int) -> None:
@@ -171,7 +178,7 @@ def test_the_order_of_arguments_makes_no_other_call() -> None:
 
 
 @settings(deadline=None)
-@given(st.lists(st.sampled_from(["a", "a!", "b?", "=k", "b!", "=llm", "3/a", "2/b@x!"])))
+@given(st.lists(st.sampled_from(["a", "a!", "b?", "=k", "b!", "=llm", "=llm!", "3/a", "2/b@x!"])))
 def test_counts_agree_with_each_other(words: list[str]) -> None:
     """No more is recovered than was injected, and calls are counted where steps are known."""
     steps = steps_of(" ".join(words))
