@@ -1800,7 +1800,10 @@ def _result_line(number: int, result: Any, conduct: Conduct | None = None) -> by
     try:
         told["result"] = _with_plain_integers(result)
         line = encode({"op": "done", "id": number, **told})
-    except (TypeError, ValueError, RecursionError) as error:
+    except RecursionError:
+        what = "it holds itself or is nested too deeply"
+        raise GarbageError(f"the result is not JSON: {what}") from None
+    except (TypeError, ValueError) as error:
         raise GarbageError(f"the result is not JSON: {error}") from None
     if len(line) > MAX_MESSAGE_BYTES:
         raise GarbageError(

@@ -17,6 +17,7 @@ from ci_gate.agents.trial_calls import SandboxCalls
 from ci_gate.agents.wire import Incoming
 from ci_gate.model.trial import Status, Trajectory
 from tests.agents.desks import Desk, ScriptedWorld, run_one
+from tests.speeds import slow
 
 HEAD = """\
 import asyncio, threading
@@ -58,11 +59,13 @@ env.call("llm", "m", lambda: 1)"""
     ("call", "named"),
     [
         ('env.tools.call("delete_all")', "tool delete_all"),
-        ('await env.tools.acall("delete_all")', "tool delete_all"),
-        ('env.tools.observe("delete_all")', "tool delete_all"),
-        ('env.kv.set("a", 1)', "kv set"),
-        ('env.files.read("a")', "file read"),
-        ('env.call("llm", "m", delete_all)', "llm m"),
+        *slow(
+            ('await env.tools.acall("delete_all")', "tool delete_all"),
+            ('env.tools.observe("delete_all")', "tool delete_all"),
+            ('env.kv.set("a", 1)', "kv set"),
+            ('env.files.read("a")', "file read"),
+            ('env.call("llm", "m", delete_all)', "llm m"),
+        ),
     ],
 )
 def test_any_other_call_is_refused_before_it_is_made(
@@ -81,6 +84,7 @@ def test_any_other_call_is_refused_before_it_is_made(
     assert ended.steps == ()
 
 
+@pytest.mark.slow
 def test_an_exception_handler_of_a_tool_does_not_stop_it(tmp_path: Path) -> None:
     """A tool that calls another one is itself refused, and no model is shown an error."""
     body = """\
@@ -121,8 +125,7 @@ env.tools.call("delete_all")"""
     "call",
     [
         'inner.tools.call("delete_all")',
-        'env.tools.call("delete_all")',
-        "late(inner)",
+        *slow('env.tools.call("delete_all")', "late(inner)"),
         'asyncio.run(asyncio.to_thread(env.tools.call, "delete_all"))',
     ],
 )
@@ -144,6 +147,7 @@ with env.scope(allow=["tool:refund"]) as inner:
     assert "delete_all" not in (ended.answer or "")
 
 
+@pytest.mark.slow
 def test_scopes_within_scopes_only_ever_narrow(tmp_path: Path) -> None:
     """A call has to be allowed by each."""
     body = """\
@@ -161,9 +165,11 @@ with env.scope(allow=["tool:*"]) as inner, inner.scope(allow=["tool:refund*"]) a
     "declaration",
     [
         'env.scope(allow=["tool:refund", "llm"]).__enter__()',
-        'env.tools.register(helper=refund, allow=["llm"])',
-        'env.tools.add("helper", allow=["tool"])(refund)',
-        'env.scope(allow=["tool:refund"]).__enter__().tools.register(h=refund, allow=["kv"])',
+        *slow(
+            'env.tools.register(helper=refund, allow=["llm"])',
+            'env.tools.add("helper", allow=["tool"])(refund)',
+            'env.scope(allow=["tool:refund"]).__enter__().tools.register(h=refund, allow=["kv"])',
+        ),
     ],
 )
 def test_a_declaration_beyond_the_parents_is_refused_when_it_is_made(
@@ -179,7 +185,7 @@ def test_a_declaration_beyond_the_parents_is_refused_when_it_is_made(
     assert "is declared where only" in ended.reason
 
 
-@pytest.mark.parametrize("way", ["call", "acall"])
+@pytest.mark.parametrize("way", [*slow("call"), "acall"])
 def test_a_composed_tool_is_held_to_what_it_declared(tmp_path: Path, way: str) -> None:
     """Only while it runs: the agent itself may do more."""
     body = f"""\
@@ -198,7 +204,7 @@ env.tools.call("delete_all")
     )
 
 
-@pytest.mark.parametrize("allow", ['"tool:refund"', "[]", '[""]', "[1]", '[":x"]'])
+@pytest.mark.parametrize("allow", ['"tool:refund"', *slow("[]", '[""]', "[1]", '[":x"]')])
 def test_what_is_no_declaration_is_the_agents_mistake(tmp_path: Path, allow: str) -> None:
     """A text is no list of its letters, and nothing is not everything."""
     ended = outcome(tmp_path, f"with env.scope(allow={allow}):\n    pass")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_gate.agents.capture import Capture
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(max_size=40)), st.integers(0, 20), st.integers(1, 20))
 def test_head_and_tail_are_those_of_the_stream(
     chunks: list[bytes], head_bytes: int, tail_bytes: int

@@ -12,6 +12,7 @@ import pytest
 
 from ci_gate.model.trial import Status, Trajectory
 from tests.agents.desks import Desk, ScriptedWorld, fault, run_all, run_one
+from tests.speeds import slow
 from tests.trials import task_of, trial_of
 
 ISOLATIONS = ("process", "inline")
@@ -23,7 +24,7 @@ def answer(trajectory: Trajectory) -> str | None:
 
 
 @pytest.mark.parametrize("isolation", ISOLATIONS)
-@pytest.mark.parametrize("kind", ["def", "async def"])
+@pytest.mark.parametrize("kind", [*slow("def"), "async def"])
 def test_agents_of_both_kinds_answer(tmp_path: Path, kind: str, isolation: str) -> None:
     """Synchronous and asynchronous functions run under either isolation."""
     desk = Desk(tmp_path, f"{kind} run(task, env):\n    return task.instruction + task['id']\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_gate.agents.evidence import (
@@ -96,7 +96,6 @@ def test_without_evidence_or_behind_an_injected_fault_it_is_failed(
     assert judged.reason.startswith(found.reason)
 
 
-@settings(deadline=None)
 @given(st.text(), st.lists(st.sampled_from(["timeout", "posix", "stale"])), st.booleans())
 def test_without_patterns_and_claims_nothing_is_excused(
     text: str, faults: list[str], through: bool
@@ -106,7 +105,6 @@ def test_without_patterns_and_claims_nothing_is_excused(
     assert judged_ending(found, Patterns()).status is Status.FAILED
 
 
-@settings(deadline=None)
 @given(st.text(), st.booleans())
 def test_a_fault_in_the_chain_is_never_excused(text: str, claims: bool) -> None:
     """An exception that came from an injected fault is a failure under every pattern and claim."""

@@ -90,6 +90,7 @@ def test_waiting_trials_overlap(tmp_path: Path) -> None:
     assert time.monotonic() - start_s < 10
 
 
+@pytest.mark.slow
 def test_synchronous_agents_overlap_in_threads(tmp_path: Path) -> None:
     """Agents that are not asynchronous wait in threads, as many as there are jobs."""
     agent = Desk(tmp_path, SOURCE).python("slow", isolation="inline", jobs=10)
@@ -139,6 +140,7 @@ def test_a_trial_that_cancels_everything_fails_itself_and_nobody_else(tmp_path: 
     assert time.monotonic() - start_s < 4  # nobody waited for the time-out
 
 
+@pytest.mark.slow
 def test_a_trial_that_swallows_a_neighbours_cancellation_is_run_again(tmp_path: Path) -> None:
     """An answer that was made because a neighbour cancelled it is not judged."""
     agent = Desk(tmp_path, SOURCE).python(isolation="inline", jobs=2)

@@ -9,6 +9,7 @@ import pytest
 
 from ci_gate.model.trial import Trajectory
 from tests.agents.desks import Desk, ScriptedWorld, run_all
+from tests.speeds import slow
 from tests.trials import task_of, trial_of
 
 LEAVING = """
@@ -75,7 +76,11 @@ def split(trajectory: Trajectory) -> tuple[str, str]:
 
 @pytest.mark.parametrize(
     "leaves",
-    ["alarm", "itimer", "variable", "other_environ", "deaf_to_children", "to_thread", "nothing"],
+    [
+        "alarm",
+        "variable",
+        *slow("itimer", "other_environ", "deaf_to_children", "to_thread", "nothing"),
+    ],
 )
 def test_what_can_be_put_back_is_put_back_in_the_same_worker(tmp_path: Path, leaves: str) -> None:
     """Timers, signal handlers and variables are those after loading, at no new worker's cost."""
@@ -84,7 +89,7 @@ def test_what_can_be_put_back_is_put_back_in_the_same_worker(tmp_path: Path, lea
     assert first[0] == second[0]
 
 
-@pytest.mark.parametrize("leaves", ["timer", "child"])
+@pytest.mark.parametrize("leaves", [*slow("timer"), "child"])
 def test_a_worker_with_a_thread_or_child_too_many_is_replaced(tmp_path: Path, leaves: str) -> None:
     """What runs on cannot be put back: the next trial has a worker of its own."""
     first, second = map(split, run_in_turn(tmp_path, leaves, "look"))

@@ -101,6 +101,7 @@ def run(task, env):
     assert replayed.reason == f"network: connect to 127.0.0.1:{here} in a replay"
 
 
+@pytest.mark.slow
 def test_a_name_that_only_begins_like_this_machine_is_another(tmp_path: Path) -> None:
     """127.0.0.1.example.org is somebody else's."""
     source = """
@@ -128,6 +129,7 @@ async def run(task, env):
     assert run_one(agent(tmp_path, source, is_replay=True)).answer == "x"
 
 
+@pytest.mark.slow
 def test_a_connection_of_a_thread_has_its_trial(tmp_path: Path) -> None:
     """Though the agent does not wait for what came of it."""
     source = """
@@ -159,6 +161,7 @@ def run(task, env):
     assert [one.reason is None for one in run_all(held, trials)] == [True, False, True]
 
 
+@pytest.mark.slow
 def test_with_network_none_an_import_cannot_connect_either(tmp_path: Path) -> None:
     """It is told as what it is: the agent cannot be loaded."""
     source = "socket.create_connection(('192.0.2.7', 443), 1)\ndef run(task, env): pass\n"
@@ -167,6 +170,7 @@ def test_with_network_none_an_import_cannot_connect_either(tmp_path: Path) -> No
         run_one(agent(tmp_path, source, is_replay=False, network="none"))
 
 
+@pytest.mark.slow
 def test_no_word_of_an_environment_error_excuses_it(tmp_path: Path) -> None:
     """Neither tried again nor left out of the rates."""
     source = "def run(task, env):\n    socket.create_connection(('192.0.2.7', 443), 1)\n"

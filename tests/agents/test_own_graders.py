@@ -91,6 +91,7 @@ def test_a_grader_that_fails_is_an_error_and_the_next_is_fine(tmp_path: Path) ->
     ]
 
 
+@pytest.mark.slow
 def test_the_grader_of_the_gate_works_with_these_workers(tmp_path: Path) -> None:
     """Both sides of the port agree on what is sent and what comes back."""
     (tmp_path / "judges.py").write_text(GRADERS)
@@ -158,6 +159,7 @@ def test_what_was_imported_before_the_agent_is_what_judges(tmp_path: Path) -> No
     assert str(found[1]).startswith("ModuleNotFoundError: No module named 'late'")
 
 
+@pytest.mark.slow
 def test_a_committed_cache_is_not_taken_for_the_source(tmp_path: Path) -> None:
     """Graders are compiled from what a reviewer reads, whatever stands in ``__pycache__``."""
     source = tmp_path / "strict.py"
@@ -178,6 +180,7 @@ def test_without_graders_of_the_teams_own_no_worker_is_started(tmp_path: Path) -
         asyncio.run(OwnGraderWorkers(broken).start(["judges:says"]))
 
 
+@pytest.mark.slow
 def test_a_grader_that_ends_the_process_while_imported_is_an_error_of_the_set_up(
     tmp_path: Path,
 ) -> None:
@@ -187,6 +190,7 @@ def test_a_grader_that_ends_the_process_while_imported_is_an_error_of_the_set_up
         judged_after(tmp_path, lambda: None, "ends:judge")
 
 
+@pytest.mark.slow
 def test_an_agent_that_rewrites_its_grader_while_it_loads_gains_nothing(tmp_path: Path) -> None:
     """In a whole run the graders are imported before the first line of the agent's runs."""
     files = {

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ci_gate.agents.results import GarbageError, trajectory_of
 from ci_gate.agents.worker import _RESULT_KEYS
 from ci_gate.model.trial import Status, Step, Trajectory
+from tests.speeds import examples
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -19,7 +20,7 @@ JSON = st.recursive(
 KEYS = st.sampled_from([*_RESULT_KEYS, "other"])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 @given(JSON | st.dictionaries(KEYS, JSON))
 def test_any_json_is_a_trajectory_or_garbage(result: Any) -> None:
     """No JSON value ends in anything but a trajectory or ``GarbageError``."""

@@ -218,18 +218,16 @@ def test_a_worker_is_compiled_once_and_names_no_place(tmp_path: Path) -> None:
     assert [f"matches {worker}" in start.stderr for start in starts] == [False, True]
 
 
-def interpreters() -> list[str]:
-    """Return the other Pythons of this machine that work."""
-    found = []
-    for minor in range(8, 15):
-        program = shutil.which(f"python3.{minor}")
-        if program and subprocess.run([program, "-c", ""], capture_output=True).returncode == 0:
-            found.append(program)
-    return found
+@pytest.fixture(params=range(8, 15))
+def interpreter(request: pytest.FixtureRequest) -> str:
+    """Return another Python of this machine, if it works."""
+    program = shutil.which(f"python3.{request.param}")
+    if not program or subprocess.run([program, "-c", ""], capture_output=True).returncode:
+        pytest.skip(f"there is no Python 3.{request.param}")
+    return program
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("interpreter", interpreters())
 @pytest.mark.parametrize("isolation", ["process", "inline"])
 def test_the_worker_runs_under_other_pythons(
     tmp_path: Path, interpreter: str, isolation: str

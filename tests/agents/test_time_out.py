@@ -13,6 +13,7 @@ import pytest
 from ci_gate.model.trial import Status, Trajectory
 from ci_gate.ports import Agent
 from tests.agents.desks import Desk, ScriptedWorld, closing, run_one
+from tests.speeds import slow
 from tests.trials import trial_of
 
 TRIALS = 32
@@ -71,7 +72,7 @@ def all_of(agent: Agent) -> list[Trajectory]:
             id="out-of-the-group",
             marks=pytest.mark.skipif(sys.platform != "linux", reason="only Linux finds them"),
         ),
-        pytest.param(python, "", id="python"),
+        pytest.param(python, "", id="python", marks=pytest.mark.slow),
     ],
 )
 def test_nothing_runs_after_a_time_out(
@@ -85,7 +86,7 @@ def test_nothing_runs_after_a_time_out(
     assert not (tmp_path / "steps").exists()
 
 
-@pytest.mark.parametrize("agent", [command, exit_code, python])
+@pytest.mark.parametrize("agent", [command, *slow(exit_code, python)])
 def test_a_time_out_is_no_environment_error(tmp_path: Path, agent: Callable[..., Agent]) -> None:
     """The words by which the harness reports the end of the time excuse nobody."""
     desk = Desk(tmp_path, PYTHON)

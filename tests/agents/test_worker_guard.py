@@ -15,6 +15,7 @@ from ci_gate.agents.strictness import Noted, Strictness
 from ci_gate.model.agent import AgentSpec
 from ci_gate.model.trial import Status
 from tests.agents.desks import ScriptedWorld, run_all, run_one
+from tests.speeds import slow
 from tests.trials import task_of, trial_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="running agents needs POSIX")
@@ -130,7 +131,7 @@ def test_each_poisoned_tool_fails_its_trial_by_name_and_line(tmp_path: Path) -> 
     assert {one.status for one in ended} == {Status.FAILED}
 
 
-@pytest.mark.parametrize("mode", ["raise", "warn"])
+@pytest.mark.parametrize("mode", ["raise", *slow("warn")])
 def test_what_the_seed_or_the_arguments_decide_is_no_poison(tmp_path: Path, mode: str) -> None:
     """The trial's own generator, clock and names; other seeded generators; libraries; imports."""
     lines = "".join(f"    {code}  # {why}\n" for why, code in HARMLESS.items())
@@ -211,7 +212,11 @@ def run(task, env):
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
+# One for each way of running code; the others are variants of these.
+FEW_PLACES = ("an async agent", "a pool", "an async tool", "code without a file")
+
+
+@pytest.mark.parametrize("place", [*FEW_PLACES, *slow(*sorted(PLACES.keys() - set(FEW_PLACES)))])
 def test_it_is_found_wherever_own_code_runs(tmp_path: Path, place: str) -> None:
     """Tasks, threads, pools, tools, generated code; swallowing it does not help."""
     if place == "a thread of an async agent" and sys.version_info < (3, 9):
@@ -283,6 +288,7 @@ def run(task, env):
     assert found.reason == "nondeterminism: time.time() at shop/clock.py:3"
 
 
+@pytest.mark.slow
 def test_numpys_global_generator_is_chance_and_a_seeded_one_is_not(tmp_path: Path) -> None:
     """Also under a name that was imported from it."""
     noted = Noted()
@@ -312,6 +318,7 @@ def run(task, env):
     )
 
 
+@pytest.mark.slow
 def test_under_the_guard_trials_do_not_share_a_worker(tmp_path: Path) -> None:
     """So that each finding has its trial, whatever the isolation says."""
     source = """\

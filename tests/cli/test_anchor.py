@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 
+import pytest
+
 BAR = {"CI_GATE_BASE_REF": "refs/heads/main"}
 ANCHOR, BASELINE = "baselines/example.anchor.json", "baselines/example.json"
 
@@ -23,6 +25,7 @@ def rewrite_outcomes(place, name, before, after):
     path.write_text(json.dumps(content))
 
 
+@pytest.mark.slow
 def test_the_first_update_writes_the_anchor_and_the_next_leave_it(gated):
     """Only --anchor moves it."""
     first = (gated.path / ANCHOR).read_bytes()
@@ -86,6 +89,7 @@ def test_a_slide_is_red_in_a_pull_request(gated):
     assert verdict["provenance"]["anchor"]["origin"].startswith(ANCHOR)
 
 
+@pytest.mark.slow
 def test_the_anchor_is_read_from_the_base_commit(gated):
     """A change that lowers its own anchor is judged by the base's, and told."""
     slid(gated)
@@ -97,6 +101,7 @@ def test_the_anchor_is_read_from_the_base_commit(gated):
     assert codes(ended) == {"slide", "baseline-edited"}
 
 
+@pytest.mark.slow
 def test_a_pull_request_may_not_remove_the_anchor(gated):
     """Without an anchor there is no slide: taking it away moves the bar."""
     (gated.path / ANCHOR).unlink()
@@ -122,6 +127,7 @@ def test_a_pull_request_may_not_bring_an_anchor(gated):
     assert (labelled.status, codes(labelled)) == (0, {"bar-moved"})
 
 
+@pytest.mark.slow
 def test_an_anchor_that_the_base_moved_on_is_not_edited_by_a_branch_behind_it(gated):
     """A branch that forked before the anchor came did not remove it."""
     gated.git("switch", "--quiet", "main")
@@ -148,6 +154,7 @@ def test_a_broken_anchor_does_not_pass_under_the_label(gated):
     assert ANCHOR in ended.err
 
 
+@pytest.mark.slow
 def test_a_named_baseline_stands_alone(gated):
     """Who names a file is held against that file."""
     slid(gated)

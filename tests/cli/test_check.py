@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from tests.speeds import slow
+
 BROKEN = ("evals/toy_agent.py", "SLIP = 0.05", "SLIP = 0.6")
 
 
@@ -58,6 +60,7 @@ def test_a_broken_agent_is_red_and_each_seed_replays(gated):
     assert replays[0]["seed"] in replayed.out
 
 
+@pytest.mark.slow
 def test_results_stay_out_of_git(gated):
     """The folder of results ignores itself."""
     gated.gate("check", "--quiet")
@@ -88,6 +91,7 @@ def test_in_a_pull_request_an_edited_baseline_is_red(gated):
     assert "baseline-edited" in codes(gated)
 
 
+@pytest.mark.slow
 def test_in_a_pull_request_a_deleted_baseline_is_red(gated):
     """Removing the bar does not remove the gate."""
     (gated.path / "baselines/example.json").unlink()
@@ -126,6 +130,7 @@ def test_advisory_mode_reports_everything_and_exits_0(gated):
     assert verdict(gated)["verdict"] == "regressed"
 
 
+@pytest.mark.slow
 def test_a_removed_task_is_red_and_an_edited_one_inconclusive(gated):
     """A suite that shrinks or changes cannot pass unseen."""
     text = (gated.path / "evals/example.toml").read_text()
@@ -151,6 +156,7 @@ def test_a_filter_restricts_both_sides_and_marks_the_verdict(gated):
     assert [task["task"] for task in verdict(gated)["tasks"]] == ["greeting"]
 
 
+@pytest.mark.slow
 def test_reports_go_where_they_are_asked_for(gated, tmp_path):
     """A file for each form, and standard output for a dash."""
     ended = gated.gate(
@@ -208,7 +214,7 @@ def test_two_suites_give_the_worst_verdict(gated):
     ("edit", "message"),
     [
         (('python = "toy_agent:run"', 'python = "toy_agent:nothing"'), "toy_agent"),
-        (('python = "toy_agent:run"', 'python = "no_such:run"'), "no_such"),
+        *slow((('python = "toy_agent:run"', 'python = "no_such:run"'), "no_such")),
         (("trials = 8", "trials = 4"), "pass^8"),
         (("evals/*.toml", "nowhere/*.toml"), "nowhere/*.toml"),
         (("seed = ", "sead = "), "seed"),
@@ -251,6 +257,7 @@ def test_a_deterministic_suite_is_judged_by_single_flips(deterministic):
     assert "flip" in codes(deterministic)
 
 
+@pytest.mark.slow
 def test_a_suite_that_only_says_it_is_deterministic_is_refused(deterministic):
     """Two runs of one seed that differ are named instead of being judged."""
     deterministic.replace(
@@ -268,6 +275,7 @@ def test_a_suite_that_only_says_it_is_deterministic_is_refused(deterministic):
     assert "trial 0" in ended.err
 
 
+@pytest.mark.slow
 def test_the_label_lets_a_pull_request_move_the_bar(gated):
     """Labelled, an edited baseline and policy take effect, and what was accepted is said."""
     gated.replace(*BROKEN)
@@ -304,6 +312,7 @@ def test_an_agent_never_runs_where_forks_get_secrets(gated, event, verb):
     assert not (gated.path / ".ci-gate").exists()
 
 
+@pytest.mark.slow
 def test_a_suite_that_a_pull_request_adds_is_run_and_reported(gated):
     """A new suite needs no bar on the base branch."""
     gated.replace(
@@ -321,6 +330,7 @@ def test_a_suite_that_a_pull_request_adds_is_run_and_reported(gated):
     assert both[1]["reasons"][0]["code"] == "no-baseline"
 
 
+@pytest.mark.slow
 def test_a_removed_suite_with_a_baseline_is_red(gated):
     """Renaming a suite does not shake its bar off."""
     gated.replace("ci-gate.toml", 'name = "example"', 'name = "renamed"')
@@ -332,6 +342,7 @@ def test_a_removed_suite_with_a_baseline_is_red(gated):
     assert "baseline-missing" in codes(gated)
 
 
+@pytest.mark.slow
 def test_without_a_baseline_the_working_trees_configuration_counts(repository):
     """A newcomer who edits the committed starter is not held to it."""
     repository.replace("ci-gate.toml", 'name = "example"', 'name = "desk"')
@@ -343,6 +354,7 @@ def test_without_a_baseline_the_working_trees_configuration_counts(repository):
     assert not (repository.path / ".ci-gate/example.verdict.json").exists()
 
 
+@pytest.mark.slow
 def test_the_reason_of_errored_trials_is_shown(repository):
     """A missing key or a dead server is named in the report."""
     repository.replace(
@@ -371,6 +383,7 @@ def test_an_unknown_verb_names_the_nearest(place):
     assert "Did you mean 'check'?" in ended.err
 
 
+@pytest.mark.slow
 def test_waiting_trials_of_one_worker_never_wait_for_each_other(place):
     """Inline: a call that waits may read what woke the loop; no trial is lost by that."""
     place.gate("init")
@@ -408,6 +421,7 @@ def test_a_broken_new_baseline_does_not_pass_under_the_label(gated):
     assert "baselines/example.json of this change" in ended.err
 
 
+@pytest.mark.slow
 def test_the_report_shows_the_bar_moving_task_by_task(gated):
     """A reviewer of a labelled pull request sees what the new bar gives up."""
     gated.replace(*BROKEN)
@@ -421,6 +435,7 @@ def test_the_report_shows_the_bar_moving_task_by_task(gated):
     assert any("greeting from 8/8 to" in one for one in moves)
 
 
+@pytest.mark.slow
 def test_a_branch_behind_its_base_is_told_to_catch_up(gated):
     """An untouched branch is not advised to undo what its base has moved on to."""
     gated.git("switch", "--quiet", "main")
@@ -433,6 +448,7 @@ def test_a_branch_behind_its_base_is_told_to_catch_up(gated):
     assert any("bring it up to date" in warning for warning in verdict(gated)["warnings"])
 
 
+@pytest.mark.slow
 def test_uncommitted_changes_of_the_agent_are_said(gated):
     """A digest of tracked files may not tell two states of a working tree apart."""
     gated.replace(*BROKEN)
@@ -442,6 +458,7 @@ def test_uncommitted_changes_of_the_agent_are_said(gated):
     assert "uncommitted changes" in " ".join(verdict(gated)["warnings"]), ended.err
 
 
+@pytest.mark.slow
 def test_the_printed_command_repeats_the_trial_of_an_edited_policy(gated):
     """``replay`` takes seed and faults from where ``check`` takes them."""
     gated.replace("ci-gate.toml", 'seed = "0x20261030"', 'seed = "0x99"')
@@ -456,6 +473,7 @@ def test_the_printed_command_repeats_the_trial_of_an_edited_policy(gated):
     assert again.status == 1
 
 
+@pytest.mark.slow
 def test_a_quarantine_of_another_suites_task_is_no_mistake(gated):
     """Each suite is told of its own quarantines only."""
     gated.git("switch", "--quiet", "main")

@@ -77,6 +77,7 @@ def test_run_says_where_its_file_is(repository):
     assert not (repository.path / ".ci-gate/example.verdict.json").exists()
 
 
+@pytest.mark.slow
 def test_an_unfinished_journal_needs_a_decision(repository):
     """Without --resume or --fresh nothing is lost and nothing continued."""
     repository.gate("run", "--quiet")
@@ -198,6 +199,7 @@ def test_an_unknown_verb_is_a_usage_error(place):
     assert "chekc" in ended.err
 
 
+@pytest.mark.slow
 def test_the_replay_command_finds_the_right_suite(gated):
     """Two suites may have tasks of one id; the printed command repeats the one that is meant."""
     gated.git("switch", "--quiet", "main")
@@ -237,6 +239,7 @@ def test_given_runs_are_held_to_their_word_as_well(repository):
     assert not (repository.path / "baselines").exists()
 
 
+@pytest.mark.slow
 def test_a_folder_that_exists_is_not_hidden_from_git(repository):
     """Only a folder made for results ignores itself; ``--output .`` hides nobody's files."""
     before = (repository.path / ".gitignore").read_text()
@@ -246,6 +249,7 @@ def test_a_folder_that_exists_is_not_hidden_from_git(repository):
     assert (repository.path / ".gitignore").read_text() == before
 
 
+@pytest.mark.slow
 def test_results_are_no_part_of_the_agent(place):
     """Without git every file counts as the agent's, but not what the gate writes itself."""
     place.gate("init")
@@ -279,6 +283,7 @@ def test_a_bar_that_no_check_could_use_is_not_set(repository):
     assert "task 'sum' has 2 trials" in update.err
 
 
+@pytest.mark.slow
 def test_several_suites_have_the_worst_verdict_in_advisory_mode_too(gated):
     """The status is 0 for both; the verdict of the file is still the worst."""
     gated.git("switch", "--quiet", "main")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 BAR = {"CI_GATE_BASE_REF": "refs/heads/main"}
 
 
@@ -17,6 +19,7 @@ def say_which_answers(place, expression: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_names_of_answers_stay_in_the_run_as_digests(gated):
     """Equal names are one trial; what providers call an answer is in no file."""
     gated.replace("evals/toy_agent.py", "SLIP = 0.05", "SLIP = 0.0")
@@ -43,6 +46,7 @@ def test_a_check_from_a_cache_is_no_pass(gated):
     assert "a replay is no measurement" in ended.err
 
 
+@pytest.mark.slow
 def test_reused_tokens_of_a_prompt_are_no_copies(gated):
     """What providers save on prompts says nothing of the answer."""
     say_which_answers(gated, '"cached_tokens": 1200')
@@ -65,6 +69,7 @@ def test_a_deep_run_from_a_cache_sets_no_bar(repository):
     assert forced.status == 0, forced.err
 
 
+@pytest.mark.slow
 def test_a_pull_request_brings_no_finished_run_along(gated):
     """A journal that git tracks is not gone on with where a change is judged."""
     assert gated.gate("check", "--quiet").status == 0

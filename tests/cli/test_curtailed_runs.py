@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from ci_gate.store.runs import load_run
-from tests.cli.conftest import Place
 from tests.cli.test_kills import PATIENCE_S, Bench, killed_until_it_ends
+from tests.places import Place
 
 SEED = 20261031
 CONFIG = """

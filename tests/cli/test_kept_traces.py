@@ -12,7 +12,7 @@ from ci_gate.gate.kept import find_kept, kept_of
 from ci_gate.gate.kept_play import play
 from ci_gate.gate.project import Word, open_project
 from ci_gate.gate.suites import configured_suite
-from tests.cli.conftest import Place
+from tests.places import Place
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="running agents needs POSIX")
 
@@ -119,6 +119,7 @@ def test_an_update_keeps_a_passing_trace_of_each_task(kept_once):
     ]
 
 
+@pytest.mark.slow
 def test_a_further_run_of_the_same_agent_moves_no_kept_trace(desk):
     """A review shows what moved and nothing else."""
     ended = desk.gate("baseline", "update")
@@ -128,6 +129,7 @@ def test_a_further_run_of_the_same_agent_moves_no_kept_trace(desk):
     assert desk.git("status", "--porcelain", KEPT) == ""
 
 
+@pytest.mark.slow
 def test_another_agent_renews_them_and_a_task_that_is_gone_takes_its_trace_along(desk):
     """The folder always belongs to the baseline beside it."""
     (desk.path / "evals" / "desk.toml").write_text(TASKS[: TASKS.index('[[task]]\nid = "look"')])
@@ -167,6 +169,7 @@ def test_a_changed_call_is_named_with_what_changed(desk):
     ]
 
 
+@pytest.mark.slow
 def test_a_lost_call_says_why_it_was_lost(desk):
     """An agent that breaks makes no further call."""
     desk.replace("desk.py", '    env.tools.call("refund"', '    1 / 0\n    env.tools.call("refund"')
@@ -268,6 +271,7 @@ def test_kept_traces_are_played_before_the_first_trial(red):
     assert json.loads((desk.path / "verdict.json").read_text())["traces"]["kept"]["played"] == 2
 
 
+@pytest.mark.slow
 def test_a_named_baseline_has_no_kept_traces(desk):
     """Those of the repository are of another baseline."""
     desk.replace("desk.py", "CENTS = 1200", "CENTS = 1")
@@ -278,6 +282,7 @@ def test_a_named_baseline_has_no_kept_traces(desk):
     assert json.loads(ended.out)["traces"] is None
 
 
+@pytest.mark.slow
 def test_results_that_a_workflow_uploads_are_fetched_first(desk):
     """Only where a variable says that they are; else no command pretends to know."""
     desk.replace("desk.py", "CENTS = 1200", "CENTS = 1")
@@ -292,6 +297,7 @@ def test_results_that_a_workflow_uploads_are_fetched_first(desk):
     assert f"{fetch} ci-gate trace diff {KEPT}/refund-1-" in ended.err
 
 
+@pytest.mark.slow
 def test_what_is_too_large_is_not_kept(desk, monkeypatch):
     """And is said, with the bound."""
     monkeypatch.setattr("ci_gate.gate.keeping.MOST_TASK_BYTES", 1500)
@@ -306,6 +312,7 @@ def test_what_is_too_large_is_not_kept(desk, monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_traces_that_no_update_renews_are_pointed_at(desk):
     """Once keeping them is turned off."""
     desk.replace("ci-gate.toml", "keep_traces = true", "keep_traces = false")
@@ -332,6 +339,7 @@ def test_no_trace_is_begun_when_the_time_is_over(desk, monkeypatch):
     ]
 
 
+@pytest.mark.slow
 def test_a_failing_trial_of_another_seed_is_taken_where_that_of_the_kept_one_passed(desk):
     """And it is said that more than the change may tell them apart."""
     header = next(path for name, path in traces(desk).items() if "refund" in name)
@@ -345,6 +353,7 @@ def test_a_failing_trial_of_another_seed_is_taken_where_that_of_the_kept_one_pas
     assert "trial 1 beside trial 0 of the baseline, another seed: " in ended.err
 
 
+@pytest.mark.slow
 def test_an_agent_that_cannot_start_is_met_by_the_run_itself(desk):
     """What decides nothing stops nothing."""
     desk.replace("ci-gate.toml", "desk:run", "desk:gone")

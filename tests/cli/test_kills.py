@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from ci_gate.store.runs import load_run
+from tests.speeds import slow
 
 SEED = 20261030
 SOURCE = Path(__file__).resolve().parents[2]
@@ -230,6 +231,7 @@ def killed_until_it_ends(bench: Bench, chance: random.Random, kills: int, pause_
     return done
 
 
+@pytest.mark.slow
 def test_a_run_killed_five_times_ends_as_if_uninterrupted(bench: Bench, finished: Bench) -> None:
     """After kill -9 nothing is lost, run twice or left running, and the outcomes are the same."""
     kills = killed_until_it_ends(bench, random.Random(SEED), kills=5, pause_s=0.02)
@@ -306,6 +308,7 @@ ci_gate.cli.main()
 """
 
 
+@pytest.mark.slow
 def test_a_journal_that_may_not_grow_ends_the_run_and_is_resumed(
     bench: Bench, finished: Bench
 ) -> None:
@@ -362,8 +365,10 @@ def test_a_full_disk_ends_the_run_and_is_resumed(
     ("name", "before", "after", "what"),
     [
         ("tasks.jsonl", '"try"', '"try harder"', "suite digest"),
-        ("ci-gate.toml", "trials = 8", 'trials = 8\nseed = "0x1"', "root seed"),
-        ("agent/noting.py", "0.7", "0.6", "agent digest"),
+        *slow(
+            ("ci-gate.toml", "trials = 8", 'trials = 8\nseed = "0x1"', "root seed"),
+            ("agent/noting.py", "0.7", "0.6", "agent digest"),
+        ),
     ],
 )
 def test_the_journal_of_another_run_is_not_continued(

@@ -155,6 +155,7 @@ def test_an_exit_code_agent_is_green_with_an_errored_trial_and_red_when_it_fails
     assert red_tasks(tested)
 
 
+@pytest.mark.slow
 def test_an_exit_code_agent_that_mostly_errors_is_inconclusive(tested):
     """Exit 75 on a whole task is trouble of the environment: neither green nor red."""
     tested.replace("evals/try.sh", "DOWN=refusal/2", "DOWN='refusal/*'")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.cli.conftest import Place
+from tests.places import Place
 
 ARGUMENTS = ("power", "--drop", "0.3", "--trials", "8")
 

@@ -7,6 +7,8 @@ import shutil
 
 import pytest
 
+from tests.speeds import slow
+
 BAR = {"CI_GATE_BASE_REF": "refs/heads/main"}
 
 
@@ -28,6 +30,7 @@ def service(place, gated):
     return type(gated)(folder)
 
 
+@pytest.mark.slow
 def test_in_its_place_the_project_of_a_subfolder_is_gated(service):
     """The fixture's project is red when its agent breaks."""
     break_agent(service)
@@ -84,7 +87,7 @@ def test_a_configuration_put_in_front_does_not_shake_the_bar_off(gated):
     ("before", "after"),
     [
         ('python = "toy_agent:run"', 'python = "other:run"\nfiles = ["toy_agent.py"]'),
-        ('# interpreter = "auto"', 'interpreter = "../bin/python" #'),
+        *slow(('# interpreter = "auto"', 'interpreter = "../bin/python" #')),
     ],
 )
 def test_an_agent_started_another_way_is_not_unchanged(gated, before, after):
@@ -160,11 +163,11 @@ def test_a_reader_that_goes_away_changes_no_verdict(gated):
     import subprocess
     import sys
 
-    from tests.cli.conftest import _environment
+    from tests.places import environment
 
     command = f"{sys.executable} -m ci_gate check --fresh 2>/dev/full"
     done = subprocess.run(
-        ["sh", "-c", command], cwd=gated.path, env=_environment({}), check=False, timeout=60
+        ["sh", "-c", command], cwd=gated.path, env=environment({}), check=False, timeout=60
     )
 
     assert done.returncode == 0

@@ -16,7 +16,7 @@ from unittest import mock
 import pytest
 
 from ci_gate.store.runs import load_run
-from tests.cli.conftest import Ended, Place, _environment
+from tests.places import Ended, Place, environment
 
 CONFIG = """
 [[suite]]
@@ -393,7 +393,7 @@ def test_an_interrupted_recheck_leaves_no_work_tree_and_is_continued(desk: Desk)
     running = subprocess.Popen(
         [sys.executable, "-m", "ci_gate", "check", "--recheck", "--jobs", "1"],
         cwd=desk.place.path,
-        env=_environment(desk.variables),
+        env=environment(desk.variables),
         stderr=subprocess.PIPE,
     )
     deadline = time.monotonic() + 60
@@ -432,7 +432,7 @@ def test_what_a_killed_recheck_left_the_next_one_removes(desk: Desk) -> None:
     running = subprocess.Popen(
         [sys.executable, "-m", "ci_gate", "check", "--recheck"],
         cwd=desk.place.path,
-        env=_environment(desk.variables),
+        env=environment(desk.variables),
         stderr=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + 60

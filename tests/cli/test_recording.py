@@ -14,8 +14,9 @@ import pytest
 
 from ci_gate.model.trace_chain import sealed
 from ci_gate.store.traces import open_trace, read_trace
-from tests.cli.conftest import Place
 from tests.full_disk import largest_file
+from tests.places import Place
+from tests.speeds import slow
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="running agents needs POSIX")
 
@@ -158,6 +159,7 @@ def test_the_recorded_traces_are_whole(recorded):
     assert ended.out.count(": 5 calls and 2 states, sha256:") == 2
 
 
+@pytest.mark.slow
 def test_two_runs_of_the_same_agent_leave_the_same_digests(recorded):
     """Durations are outside of them."""
     path = recorded.path / ".ci-gate" / "desk.run.jsonl"
@@ -378,6 +380,7 @@ def test_money_is_the_tokens_at_the_prices_of_the_configuration(desk):
     assert ended.status == 3
 
 
+@pytest.mark.slow
 def test_what_the_agent_reports_itself_stays_and_a_difference_is_told(recorded):
     """It may know of calls that passed nobody."""
     recorded.replace("desk.py", '"turns": 1', '"turns": 1, "tokens": 99')
@@ -440,7 +443,7 @@ def test_a_meta_file_fits_its_trace_or_is_found(recorded):
     ("change", "message"),
     [
         (lambda path: path.unlink(), "no such file"),
-        (lambda path: path.write_bytes(b"not zlib"), "is damaged"),
+        *slow((lambda path: path.write_bytes(b"not zlib"), "is damaged")),
         (lambda path: path.write_bytes(zlib.compress(b"other")), "does not have its digest"),
         (lambda path: path.write_bytes(path.read_bytes()[:20]), "does not have its digest"),
     ],
@@ -499,6 +502,7 @@ def test_a_drift_says_what_of_the_input_differs(recorded):
     assert "tool refund has another input (at $.cents: 1200 is now 1)" in ended.out
 
 
+@pytest.mark.slow
 def test_an_agent_cannot_make_an_error_of_its_failure_by_breaking_its_record(desk):
     """A name that is no text, in a folder whose place another file has taken."""
     desk.replace("desk.py", "CENTS = 1200", "CENTS = 1")
@@ -563,6 +567,7 @@ def test_an_output_below_a_link_of_the_repository_is_refused(desk, output):
     assert _files(elsewhere) == set()
 
 
+@pytest.mark.slow
 def test_an_output_that_the_user_has_behind_a_link_is_used(desk):
     """Such as a temporary folder that is one."""
     real = desk.path.parent / "real"

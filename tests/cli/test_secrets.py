@@ -146,7 +146,7 @@ def _unpacked(path):
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
     """Everything that was written and printed: file or command, and its text."""
-    from tests.cli.conftest import Place
+    from tests.places import Place
 
     place = Place(tmp_path_factory.mktemp("secrets"))
     (place.path / "world" / "work").mkdir(parents=True)
@@ -225,6 +225,7 @@ def test_what_is_no_secret_stays(seen):
     assert "RuntimeError: xxx" in seen[".ci-gate/desk.run.jsonl"]
 
 
+@pytest.mark.slow
 def test_an_agent_that_cannot_start_leaks_nothing(place):
     """Though the text of its exception is shown."""
     (place.path / "ci-gate.toml").write_text(CONFIG)

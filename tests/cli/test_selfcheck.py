@@ -68,6 +68,7 @@ def test_the_runs_of_the_baseline_are_measured(noisy):
     assert found["runs"][0] == "example.json #1"
 
 
+@pytest.mark.slow
 def test_runs_of_the_baseline_and_further_files_are_joined(noisy):
     """A run file is held against the runs of a baseline file; the baseline's own counts once."""
     noisy.gate("baseline", "update", "--quiet")
@@ -93,6 +94,7 @@ def test_a_function_of_the_seed_is_told_so(repository):
     assert "All 3 runs are equal, trial by trial" in ended.out
 
 
+@pytest.mark.slow
 def test_an_agent_that_never_fails_is_told_what_that_is_worth(repository):
     """The starter's agent passes throughout: no alarm, and no task says anything of its noise."""
     ended = repository.gate("selfcheck", "--runs", "3")
@@ -190,6 +192,7 @@ def test_a_fork_with_secrets_runs_nothing(noisy):
     assert not (noisy.path / ".ci-gate").exists()
 
 
+@pytest.mark.slow
 def test_every_suite_is_measured(noisy):
     """Several suites stand in one report and one JSON document."""
     text = (noisy.path / "ci-gate.toml").read_text()

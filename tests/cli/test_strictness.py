@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.speeds import slow
+
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="running agents needs POSIX")
 
 CONFIG = """\
@@ -79,7 +81,7 @@ def run_file(desk):
     return (desk.path / ".ci-gate" / "desk.run.jsonl").read_text()
 
 
-@pytest.mark.parametrize("verb", [["run"], ["check"], ["replay", "refund/1", "--live"]])
+@pytest.mark.parametrize("verb", [*slow(["run"], ["replay", "refund/1", "--live"]), ["check"]])
 def test_a_warning_is_in_what_the_command_says(desk, verb):
     """With how often it was seen."""
     poison(desk, "random.random(), random.random()")
@@ -175,8 +177,10 @@ def test_the_same_trial_twice_has_the_same_chain(desk):
     ("before", "after", "order", "said"),
     [
         ("return cents", "return random.random()", 1, "the tool answered differently"),
-        ('prompt="refund?"', "prompt=time.time_ns()", 0, "the same call has other arguments"),
-        ("env.rng.randint(1, 9)", "random.random()", 1, "the same call has other arguments"),
+        *slow(
+            ('prompt="refund?"', "prompt=time.time_ns()", 0, "the same call has other arguments"),
+            ("env.rng.randint(1, 9)", "random.random()", 1, "the same call has other arguments"),
+        ),
         ('env.kv.set("thought", thought)', "env.kv.set(str(time.time_ns()), 1)", 2, "$.key"),
     ],
     ids=["tool", "model", "arguments", "store"],
@@ -193,6 +197,7 @@ def test_the_first_call_that_differs_is_named(desk, before, after, order, said):
     assert said in ended.out
 
 
+@pytest.mark.slow
 def test_an_answer_that_differs_is_found_without_any_call(desk):
     """No call shows it."""
     (desk.path / "desk.py").write_text(
@@ -205,6 +210,7 @@ def test_an_answer_that_differs_is_found_without_any_call(desk):
     assert "The calls are the same; the result is not." in ended.out
 
 
+@pytest.mark.slow
 def test_lanes_that_alternate_otherwise_are_another_chain(desk):
     """Each makes the same calls; nothing but the scheduler decides which comes first."""
     flag = desk.path.parent / "flag"
@@ -235,6 +241,7 @@ def test_a_command_is_not_run_twice(desk):
     assert "[agent]: protocol command makes its calls by itself: its models cannot be" in ended.err
 
 
+@pytest.mark.slow
 def test_an_errored_trial_verifies_nothing(desk):
     """Its environment was at fault."""
     poison(desk, "return {'status': 'errored', 'reason': 'the shop is closed'}")

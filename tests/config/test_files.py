@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_gate import config
@@ -461,7 +461,6 @@ def places_of_problems(text: str) -> list[str]:
     return []
 
 
-@settings(deadline=None)
 @given(st.dictionaries(KEYS, VALUES, max_size=4))
 def test_any_value_anywhere_is_accepted_or_explained(values: dict[tuple[str, str], str]) -> None:
     """No legal TOML, however wrong, ends in anything but a configuration or a list of problems."""

@@ -20,6 +20,7 @@ FULL = Path(__file__).with_name("full.toml")
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 
 
+@functools.cache
 def validator() -> jsonschema.Draft202012Validator:
     schema = config.schema()
     jsonschema.Draft202012Validator.check_schema(schema)

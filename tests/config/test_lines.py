@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomli
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_gate.config.lines import lines_of_keys, nearest_line
@@ -77,7 +77,6 @@ def test_no_line_is_given_after_a_statement_that_is_too_long_to_cut() -> None:
     assert lines_of_keys(text) == {("a",): 1}
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(

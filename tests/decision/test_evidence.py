@@ -14,6 +14,7 @@ from ci_gate.model.policy import Policy
 from ci_gate.model.run import Side
 from ci_gate.model.verdict import Claim
 from tests.notation import side_of
+from tests.speeds import examples
 
 
 def compared(baseline: Side | str, candidate: Side | str, **policy: object) -> Comparison:
@@ -141,7 +142,7 @@ def test_trials_that_the_other_side_did_not_run_stand_aside_in_a_paired_test() -
 _OUTCOMES = st.text("+-!", min_size=1, max_size=8)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 @given(st.lists(st.tuples(_OUTCOMES, _OUTCOMES), min_size=1, max_size=5))
 def test_contributions_add_up_to_the_difference(sides: list[tuple[str, str]]) -> None:
     """Each task's part of the drop in pass^1, and nothing besides."""
@@ -156,7 +157,7 @@ def test_contributions_add_up_to_the_difference(sides: list[tuple[str, str]]) ->
     assert fsum(parts) == pytest.approx(difference or 0.0, abs=1e-12)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 @given(st.lists(st.tuples(_OUTCOMES, _OUTCOMES), min_size=1, max_size=5))
 def test_the_smallest_adjusted_p_value_is_the_gates(sides: list[tuple[str, str]]) -> None:
     """Every claim is adjusted over all of them, so the gate is red if and only if a claim is."""

@@ -11,6 +11,7 @@ from ci_gate.decision.pairing import pair_task, planned_scores, seeds_shared
 from ci_gate.model.run import Plan
 from ci_gate.stats.counts import TaskCounts
 from tests.notation import side_of
+from tests.speeds import examples
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ _RUN = st.lists(st.sampled_from([0, 1, None]), max_size=6).map(tuple)
 _SCORES = st.lists(_RUN, min_size=1, max_size=3).map(tuple)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 @given(_SCORES, _SCORES, st.sets(st.integers(0, 6)))
 def test_no_trial_is_lost_or_counted_twice(
     baseline: Scores, candidate: Scores, same: set[int]

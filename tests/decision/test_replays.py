@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ci_gate.decision.replays import MAX_REPLAYS, command_for, replays_of
 from ci_gate.model.run import SideTask
+from tests.speeds import examples
 
 TEMPLATE = "ci-gate replay {task} --trial {trial}"
 
@@ -73,7 +74,7 @@ def test_commands_can_be_pasted(task: str, repeat: int, command: str) -> None:
     assert command_for(task, 3, repeat, TEMPLATE) == command
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 @given(st.text(min_size=1).filter(lambda text: "\x00" not in text))
 def test_a_shell_reads_the_task_id_back(task: str) -> None:
     """Whatever the id, a POSIX shell splits the command into exactly these words."""

@@ -17,6 +17,7 @@ from ci_gate.model.policy import Policy
 from ci_gate.model.run import Side
 from ci_gate.model.verdict import Verdict
 from tests.notation import side_of
+from tests.speeds import examples
 
 
 def verdict_of(baseline: Side, candidate: Side, **policy: Any) -> Verdict:
@@ -42,7 +43,7 @@ _TASKS = st.lists(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(_TASKS, st.permutations(NAMES), st.permutations(NAMES))
 def test_the_order_of_tasks_changes_no_byte(
     tasks: list[tuple[str, str]], one: list[str], other: list[str]

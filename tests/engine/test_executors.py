@@ -16,6 +16,7 @@ import pytest
 from ci_gate.engine.executors import run_locally
 from ci_gate.errors import PlatformError
 from tests.agents.test_failures import gone
+from tests.speeds import slow
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,6 +28,7 @@ from ci_gate.engine.executors import run_locally
 from ci_gate.engine.real_clock import RealClock
 from tests.agents.desks import Desk
 from tests.engine.fakes import Journal, go, plan
+from tests.speeds import slow
 
 SOURCE = '''
 import os, pathlib, time
@@ -46,7 +48,7 @@ print(result.reason.value, result.passed, len(journal.records))
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, *slow(signal.SIGTERM)])
 def test_a_signal_ends_the_run_with_what_it_has(tmp_path: Path, number: int) -> None:
     """The process says ``interrupted``, keeps what finished, and its agents are gone."""
     program = PROGRAM.format(root=str(ROOT), folder=str(tmp_path))

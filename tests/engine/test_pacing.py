@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_gate.engine.pacing import Pace, backoff_s
@@ -15,7 +15,6 @@ from tests.engine.fakes import QuickClock
 SEEDS = st.integers(0, 2**64 - 1)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 100), SEEDS, SEEDS)
 def test_a_pause_lies_within_its_bounds(attempt: int, seed: int, trial_seed: int) -> None:
     """Half to one times the doubled pause, never beyond the longest, the same each time."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_gate.engine.process_measures import faults, looped, recovered, tool_calls
@@ -177,7 +177,6 @@ def test_the_order_of_arguments_makes_no_other_call() -> None:
     assert looped([Step(kind="tool", name="t", input=given) for given in inputs])
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(["a", "a!", "b?", "=k", "b!", "=llm", "=llm!", "3/a", "2/b@x!"])))
 def test_counts_agree_with_each_other(words: list[str]) -> None:
     """No more is recovered than was injected, and calls are counted where steps are known."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_gate.engine.real_clock import RealClock
@@ -126,7 +126,6 @@ def test_every_attempt_that_ended_is_kept_when_it_ends() -> None:
     assert result.spent_usd == 1.75
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 9), st.integers(0, 2)), min_size=1, max_size=4),
     st.integers(1, 3),
@@ -188,7 +187,6 @@ def test_a_failure_is_never_tried_again() -> None:
     assert result.failed == 4
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.sampled_from(["+", "-", "!", "!+", "!!-", "!!!", "!!!+"]), min_size=1, max_size=8),
     st.integers(1, 5),

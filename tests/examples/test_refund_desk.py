@@ -91,6 +91,7 @@ def worlds(scratch: Path, faults: FaultPolicy | None) -> Iterator[WorldFactory]:
 def served(serve: Serve, trial: PlannedTrial, sandbox: TrialSandbox) -> Trajectory:
     order = {
         "id": 1,
+        "task": {"id": trial.task.id},
         "seed": trial.seed,
         "trial": trial.trial,
         "now": sandbox.now,

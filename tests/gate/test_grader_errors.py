@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-SOURCE = Path(__file__).resolve().parents[2]
+from tests.places import Place
+
 CONFIG = """
 [[suite]]
 name = "desk"
@@ -66,20 +64,10 @@ class Desk:
         """Return the exit status and the verdict on an agent with these results."""
         (self.path / "results.json").write_text(json.dumps(results))
         (self.path / "judges.py").write_text(judges)
-        done = self.gate("check", "--baseline", "baselines/desk.json", "--json", "-", "--fresh")
-        return done.returncode, json.loads(done.stdout)
-
-    def gate(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run ci-gate in a process of its own."""
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("CI", "GITHUB_"))}
-        return subprocess.run(
-            [sys.executable, "-m", "ci_gate", *arguments],
-            cwd=self.path,
-            env={**kept, "PYTHONPATH": str(SOURCE), "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
+        done = Place(self.path).gate(
+            *("check", "--baseline", "baselines/desk.json", "--json", "-", "--fresh")
         )
+        return done.status, json.loads(done.out)
 
     def causes(self) -> set[tuple[str, str | None]]:
         """Return each pair of status and cause in the last run's file."""
@@ -94,8 +82,8 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
     for name, text in files.items():
         (desk.path / name).write_text(text)
     (desk.path / "results.json").write_text('{"other": "yes"}')
-    done = desk.gate("baseline", "update", "--quiet")
-    assert done.returncode == 0, done.stderr
+    done = Place(desk.path).gate("baseline", "update", "--quiet")
+    assert done.status == 0, done.err
     return desk
 
 

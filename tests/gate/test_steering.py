@@ -23,6 +23,7 @@ from ci_gate.model.suite import PlannedTrial, Suite
 from ci_gate.model.trial import Trajectory, TrialRecord
 from tests.engine.fakes import ERRORS, FAILS, PASSES, Journal, ScriptedAgent, go
 from tests.notation import side_of
+from tests.speeds import examples
 from tests.trials import task_of
 
 KNOWN = {"+": PASSES, "-": FAILS, "!": ERRORS}
@@ -196,7 +197,7 @@ def test_attempts_at_the_end_that_are_cut_short_are_made_before_anything_is_deci
 
 
 @pytest.mark.parametrize("plan", [{"curtail": True}, {"extend": True}])
-@hypothesis_settings(deadline=None, max_examples=8)
+@hypothesis_settings(max_examples=examples(8))
 @given(stories=STORIES, chance=st.integers(2, 4), retries=st.integers(0, 2))
 def test_a_run_that_is_cut_anywhere_ends_as_if_it_had_not_been(
     plan: dict[str, bool], stories: list[str], chance: int, retries: int
@@ -213,7 +214,7 @@ def test_a_run_that_is_cut_anywhere_ends_as_if_it_had_not_been(
 
 
 @pytest.mark.parametrize("plan", [{"curtail": True}, {"extend": True}])
-@hypothesis_settings(deadline=None, max_examples=8)
+@hypothesis_settings(max_examples=examples(8))
 @given(stories=STORIES, chance=st.integers(2, 4), jobs=st.integers(2, 7))
 def test_the_number_of_jobs_changes_nothing(
     plan: dict[str, bool], stories: list[str], chance: int, jobs: int

@@ -14,6 +14,7 @@ from ci_gate.model.trace_chain import (
     faults_of_chain,
     sealed,
 )
+from tests.speeds import examples
 
 _HEADER = TraceHeader(suite="desk", task="refund", trial=3, repeat=0, seed="0x2a")
 
@@ -71,7 +72,7 @@ def test_the_duration_of_a_call_is_outside_the_chain():
     place=st.integers(0, 4),
     name=st.sampled_from(["lane", "kind", "name", "input", "output", "fault", "unknown"]),
 )
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_a_changed_field_is_found_in_its_record(place, name):
     """Unknown fields count like known ones."""
     header, records, footer = _lines()

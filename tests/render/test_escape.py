@@ -7,7 +7,7 @@ import re
 import shlex
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_gate.render.escape import code_html, code_span, fence, inert, inert_command, prose, sentence
@@ -15,7 +15,6 @@ from tests.render.github_like import rendered
 from tests.render.nasty import NASTY, outside_code, tags, text_of
 
 
-@settings(deadline=None)
 @given(NASTY)
 def test_inert_text_is_one_printable_line(text: str) -> None:
     """No control character, line break or log command is left."""
@@ -33,7 +32,6 @@ def test_inert_text_of_ten_megabytes_is_cut_with_its_length() -> None:
     assert shown == "x" * 20 + "... (10000000 characters)"
 
 
-@settings(deadline=None)
 @given(NASTY)
 def test_prose_is_only_text(text: str) -> None:
     """Prose becomes one paragraph in which nothing but the text itself is found."""
@@ -45,7 +43,6 @@ def test_prose_is_only_text(text: str) -> None:
     assert text_of(page).replace("\u2060", "").strip() == " ".join(shown.split(" ")).strip()
 
 
-@settings(deadline=None)
 @given(NASTY)
 def test_prose_calls_nobody(text: str) -> None:
     """No mention, reference or link is left for the filters that walk over the text."""
@@ -54,7 +51,6 @@ def test_prose_calls_nobody(text: str) -> None:
     assert not re.search(r"@\w|#\d|(?i:\bgh-\d)|://|(?i:www\.)", outside_code(page))
 
 
-@settings(deadline=None)
 @given(NASTY)
 def test_code_is_the_text_itself(text: str) -> None:
     """An identifier in code is copied from a comment exactly as it is, in tables too."""
@@ -66,7 +62,6 @@ def test_code_is_the_text_itself(text: str) -> None:
     assert re.sub(r"\s+", " ", text_of(page)) == re.sub(r"\s+", " ", f" a b {shown} {shown} ")
 
 
-@settings(deadline=None)
 @given(NASTY)
 def test_sentence_turns_backticks_into_code_and_nothing_else(text: str) -> None:
     """A sentence holds text and code, whatever stands between its backticks."""
@@ -86,7 +81,6 @@ def test_plain_identifiers_stay_readable_in_the_source() -> None:
     assert code_span("tests/test_a.py::test_b[x]") == "`tests/test_a.py::test_b[x]`"
 
 
-@settings(deadline=None)
 @given(st.lists(NASTY, min_size=1, max_size=5))
 def test_fence_holds_every_line(texts: list[str]) -> None:
     """No run of backticks inside ends a block of code."""
@@ -106,7 +100,6 @@ def test_fence_is_longer_than_what_it_holds(line: str) -> None:
     assert text_of(page).rstrip("\n") == f"{line}\nafter"
 
 
-@settings(deadline=None)
 @given(NASTY)
 def test_command_means_what_it_meant(text: str) -> None:
     """A command that is shown is the same to a shell, and is no command to a log."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_gate.render import figures
@@ -35,7 +35,6 @@ def test_percent_table(share: float | None, shown: str) -> None:
     assert figures.percent(share) == shown
 
 
-@settings(deadline=None)
 @given(SHARES)
 def test_percent_is_whole_only_if_exact(share: float) -> None:
     """No share but 0 and 1 is written as 0 % or 100 %."""
@@ -45,7 +44,6 @@ def test_percent_is_whole_only_if_exact(share: float) -> None:
     assert (shown == "100 %") == (share == 1.0)
 
 
-@settings(deadline=None)
 @given(SHARES, SHARES)
 def test_percent_keeps_order(low: float, high: float) -> None:
     """Of two shares the larger is never written as the smaller."""
@@ -90,7 +88,6 @@ def test_points_table(difference: float | None, shown: str) -> None:
     assert figures.points(difference) == shown
 
 
-@settings(deadline=None)
 @given(st.floats(-1.0, 1.0))
 def test_points_are_zero_only_if_exact(difference: float) -> None:
     """No difference but 0 is written as 0."""
@@ -123,7 +120,6 @@ def test_p_value_differs_from_its_level(p: float, shown: str) -> None:
     assert figures.p_value(p, against=0.05) == shown
 
 
-@settings(deadline=None)
 @given(st.floats(0.0, 1.0))
 def test_p_value_is_never_zero(p: float) -> None:
     """Whatever the p-value, what is written is not a zero."""

@@ -14,6 +14,7 @@ from ci_gate.render.junit import junit
 from tests.render import samples
 from tests.render.nasty import NASTY
 from tests.render.samples import task, verdict
+from tests.speeds import examples
 
 
 def results(*made: Verdict) -> dict[str, str]:
@@ -141,7 +142,7 @@ def test_counts_agree_with_the_cases() -> None:
     assert [suite.name for suite in parsed] == ["refund-desk", "refund-desk"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(NASTY)
 def test_any_text_makes_well_formed_xml(text: str) -> None:
     """Characters that XML does not have, and markup, become text."""

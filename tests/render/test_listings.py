@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -131,7 +131,6 @@ def test_sparkline_has_a_plain_form() -> None:
     assert sparkline([0.0, 0.5, 1.0], ascii_only=True) == "_=#"
 
 
-@settings(deadline=None)
 @given(st.lists(st.one_of(st.none(), st.floats(0.0, 1.0)), max_size=40))
 def test_sparkline_has_a_character_a_value(shares: list[float | None]) -> None:
     """A plot is as long as what it shows, and its highest bar is at the highest value."""

@@ -17,6 +17,7 @@ from tests.render import samples
 from tests.render.github_like import rendered
 from tests.render.nasty import NASTY, outside_code, skeleton, tags, text_of
 from tests.render.samples import task, verdict
+from tests.speeds import examples, slow
 
 UNLIMITED = 10**9
 
@@ -81,7 +82,7 @@ def test_hostile_report_has_only_the_elements_of_a_report() -> None:
     assert not re.search(r"@\w|#\d|(?i:\bgh-\d)|://|(?i:www\.)", outside_code(page))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(NASTY.filter(lambda text: text.strip() not in {"", "baseline", "candidate"}))
 def test_texts_do_not_change_the_shape_of_a_report(text: str) -> None:
     """Whatever a text says, the report has the elements it has with a tame one, in their order."""
@@ -93,7 +94,7 @@ def test_texts_do_not_change_the_shape_of_a_report(text: str) -> None:
     ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(NASTY)
 def test_no_line_is_a_command_to_a_log(text: str) -> None:
     """A report that is printed in a log starts no workflow command and holds no control."""
@@ -112,7 +113,7 @@ def test_text_of_ten_megabytes_stays_small() -> None:
     assert len(markdown(view([made]))) < 20_000
 
 
-@pytest.mark.parametrize("limit", [60_000, 20_000, 6_000, 2_000, SMALLEST_LIMIT])
+@pytest.mark.parametrize("limit", [60_000, *slow(20_000), 6_000, *slow(2_000), SMALLEST_LIMIT])
 @pytest.mark.parametrize(
     "made",
     [[samples.huge(300)], [samples.hostile()], samples.several(), [samples.hostile()] * 8],
@@ -137,7 +138,7 @@ def _assert_whole(report: str) -> None:
         assert len({row.count("|") - row.count("\\|") for row in rows}) <= 1
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15))
 @given(st.integers(SMALLEST_LIMIT, 70_000), st.integers(0, 40))
 def test_four_byte_characters_count_as_four(limit: int, tasks: int) -> None:
     """The limit is one of bytes, also with characters of four bytes."""

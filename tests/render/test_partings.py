@@ -27,6 +27,7 @@ from tests.render import samples
 from tests.render.github_like import rendered
 from tests.render.nasty import NASTY, outside_code, skeleton
 from tests.render.regenerate import printed
+from tests.speeds import examples
 
 UNLIMITED = 10**9
 
@@ -191,7 +192,7 @@ def test_kept_traces_stand_open_where_one_was_left(found, fold, sentences) -> No
     assert shown.lead == sentences
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(NASTY.filter(lambda text: text.strip() != ""))
 def test_texts_of_traces_do_not_change_the_shape_of_a_report(text: str) -> None:
     """What agents, models and tools wrote is shown and never obeyed."""

@@ -18,6 +18,7 @@ from tests.render import samples
 from tests.render.nasty import NASTY
 from tests.render.regenerate import printed
 from tests.render.samples import metric, verdict
+from tests.speeds import examples
 
 
 class _Terminal(io.StringIO):
@@ -96,7 +97,7 @@ def test_narrow_terminal_leaves_out_what_matters_least() -> None:
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(NASTY)
 def test_hostile_text_is_inert(text: str) -> None:
     """No text moves the cursor, starts a line, is a log command or markup."""

@@ -11,6 +11,7 @@ from ci_gate.model.trial import Grade, Status, Step, Trajectory, TrialRecord
 from ci_gate.render.screen import console_for
 from ci_gate.render.trial import render_trial
 from tests.render.nasty import NASTY
+from tests.speeds import examples
 
 
 def printed(text: str = "refund-4812") -> list[str]:
@@ -45,7 +46,7 @@ def test_trial_shows_steps_faults_grades_and_result() -> None:
     ]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(60))
 @given(NASTY)
 def test_trial_of_a_hostile_agent_is_inert(text: str) -> None:
     """Nothing an agent says or is called moves the cursor or is a command to a log."""

@@ -15,6 +15,7 @@ from ci_gate.stats.extension import (
     information_fractions,
 )
 from ci_gate.stats.quick_verdict import SimulatedRuns, blocked
+from tests.speeds import slow
 
 
 def test_information_counts_the_baseline() -> None:
@@ -47,7 +48,7 @@ def test_levels_are_those_of_the_drawn_process(
     assert extension_level(fractions, 0.05, futility=0.3) == pytest.approx(binding, abs=2.5e-4)
 
 
-@pytest.mark.parametrize("alpha", [0.01, 0.05, 0.2])
+@pytest.mark.parametrize("alpha", [*slow(0.01), 0.05, *slow(0.2)])
 @pytest.mark.parametrize("looks", [(8, 16), (8, 16, 32), (8, 9, 10, 64)])
 def test_all_looks_together_have_alpha(looks: tuple[int, ...], alpha: float) -> None:
     """Without a stop the chance of no alarm is a multivariate normal integral, known to scipy."""

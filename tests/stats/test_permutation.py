@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from ci_gate.stats import exact_null, permutation
 from ci_gate.stats.counts import Strata, TaskCounts
 from ci_gate.stats.permutation import JointTest, joint_test
+from tests.speeds import examples
 
 BOTH_STRATA = ("task", "task,seed")
 
@@ -187,7 +188,7 @@ def _tasks(suite: list[list[tuple[int, int, int, int]]]) -> list[TaskCounts]:
 
 @pytest.mark.parametrize("strata", BOTH_STRATA)
 @pytest.mark.parametrize("ks", [(1,), (1, 2), (2, 8), ()])
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=examples(40))
 @given(suite=SMALL_SUITES)
 def test_small_suites_agree_with_brute_force(
     strata: Strata, ks: tuple[int, ...], suite: list[list[tuple[int, int, int, int]]]
@@ -208,7 +209,7 @@ def test_small_suites_agree_with_brute_force(
 
 
 @pytest.mark.parametrize("strata", BOTH_STRATA)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(60))
 @given(suite=SMALL_SUITES)
 def test_adjusted_lie_between_step_down_and_single_step(
     strata: Strata, suite: list[list[tuple[int, int, int, int]]]
@@ -225,7 +226,7 @@ def test_adjusted_lie_between_step_down_and_single_step(
             assert adjusted <= float(oracle.single_step[p_value]) + 1e-12
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(60))
 @given(suite=SMALL_SUITES)
 def test_smallest_adjusted_is_the_gates(suite: list[list[tuple[int, int, int, int]]]) -> None:
     """The gate's p-value is the smallest adjusted p-value of all claims."""

@@ -11,6 +11,7 @@ import pytest
 from ci_gate.stats.counts import Strata, TaskCounts
 from ci_gate.stats.permutation import joint_test
 from ci_gate.stats.power_bound import can_detect_total_failure, detectable_drop
+from tests.speeds import slow
 
 
 def suite_of(n: int, passed: list[int], candidate_n: int = 8) -> list[TaskCounts]:
@@ -258,7 +259,7 @@ def measured_power(name: str, k: int, *, ks: tuple[int, ...] = (1, 8), repeats: 
     return blocked / repeats
 
 
-@pytest.mark.parametrize("name", ["deterministic, 24 tasks", "all pass, 20 tasks"])
+@pytest.mark.parametrize("name", [*slow("deterministic, 24 tasks"), "all pass, 20 tasks"])
 def test_the_drop_that_is_named_is_seen(name: str) -> None:
     """About 80 of 100, three standard errors of 80 runs allowed."""
     assert 0.66 <= measured_power(name, 1, repeats=80) <= 0.94

@@ -11,6 +11,7 @@ from ci_gate.stats.counts import Strata, TaskCounts
 from ci_gate.stats.permutation import joint_test
 from ci_gate.stats.prediction import Look, Prediction, predict
 from ci_gate.stats.quick_verdict import SimulatedRuns, blocked
+from tests.speeds import slow
 
 GATE = {"ks": (1, 8), "level": 0.05, "seed": 1}
 
@@ -143,7 +144,7 @@ def test_a_broken_task_is_the_one_that_is_named() -> None:
     assert max(p for task, p in enumerate(found.tasks) if task != 17) < 0.05
 
 
-@pytest.mark.parametrize("tasks", [4, 40])
+@pytest.mark.parametrize("tasks", [*slow(4), 40])
 def test_the_order_of_the_tasks_decides_nothing(tasks: int) -> None:
     """Turned tasks have the same chances, bit for bit, each with its task."""
     look = drawn_suite(tasks, rounds=3, drop=0.1)

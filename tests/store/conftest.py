@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 
 from ci_gate.codec import digest_bytes, encode
 from ci_gate.model.run import AgentRef, Plan, RunHeader, Stop, StopReason
@@ -15,10 +14,6 @@ from ci_gate.model.trial import Status, TrialRecord
 from ci_gate.prng import derive_seed, format_seed, task_seed
 from ci_gate.store.journal import Journal
 from ci_gate.store.runs import RunFile, load_run
-
-# Files are slow on a busy machine; that is no failure of what is tested.
-settings.register_profile("files", deadline=None)
-settings.load_profile("files")
 
 ROOT_SEED = 0x20261030
 STATUS = {"+": Status.PASSED, "-": Status.FAILED, "!": Status.ERRORED}

@@ -1,9 +1,11 @@
-"""What the store may cost, measured in processes of their own."""
+"""What the store may cost: calls, counted, and memory, in a process of its own."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from ci_gate.codec import digest_bytes, encode
 from ci_gate.model.run import Plan, RunHeader
 from ci_gate.model.trial import Grade, Status, TrialRecord
 from ci_gate.prng import format_seed
+from ci_gate.store.journal import Journal
 
 LOAD = """
 import pathlib, resource, sys, time
@@ -22,21 +25,6 @@ run = load_run(pathlib.Path(sys.argv[1]))
 seconds = time.process_time() - start
 print(seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, len(run.records))
 """
-APPEND = """
-import pathlib, resource, sys, time
-from ci_gate.model.run import Plan, RunHeader, Stop, StopReason
-from ci_gate.model.trial import Status, TrialRecord
-from ci_gate.store.journal import Journal
-
-header = RunHeader(suite="desk", plan=Plan(trials=8000))
-records = [TrialRecord(task="a", trial=n, status=Status.PASSED, turns=3) for n in range(8000)]
-with Journal.open(pathlib.Path(sys.argv[1]), header) as journal:
-    start = time.process_time()
-    for record in records:
-        journal.append(record)
-    journal.finish(Stop(round=1, reason=StopReason.COMPLETE))
-    print((time.process_time() - start) / len(records))
-"""
 
 
 def measured(script: str, path: Path) -> list[float]:
@@ -46,11 +34,28 @@ def measured(script: str, path: Path) -> list[float]:
     return [float(word) for word in done.stdout.split()]
 
 
-def test_a_trial_costs_the_journal_microseconds(tmp_path: Path) -> None:
-    """Writing and signing a trial takes a small part of the 100 microseconds a trial may take."""
-    (seconds,) = measured(APPEND, tmp_path / "x.run.jsonl")
+def test_a_trial_costs_the_journal_as_much_as_those_before_it(tmp_path: Path) -> None:
+    """Writing and signing a trial takes some tens of calls, however many trials there are."""
+    records = [record(0, trial) for trial in range(400)]
 
-    assert seconds < 50e-6
+    with Journal.open(
+        tmp_path / "x.run.jsonl", RunHeader(suite="x", plan=Plan(trials=400))
+    ) as journal:
+        calls = [calls_of(partial(journal.append, each)) for each in records]
+
+    assert sum(calls) < 400 * 40
+    assert sum(calls[300:]) < 1.2 * sum(calls[:100])
+
+
+def calls_of(act: Callable[[], None]) -> int:
+    """Return how many functions of Python and of C are called."""
+    seen: list[str] = []
+    sys.setprofile(lambda _frame, event, _argument: seen.append(event))
+    try:
+        act()
+    finally:
+        sys.setprofile(None)
+    return sum(event.endswith("call") for event in seen)
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from ci_gate.model.trace import TraceRecord
 from ci_gate.tracing.impact import access_of, impact_of
+from tests.speeds import examples
 
 
 def _calls(*calls):
@@ -117,7 +118,7 @@ _CALL = st.one_of(
 
 
 @given(st.lists(_CALL, min_size=1, max_size=14), st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_it_is_what_brute_force_reachability_finds(calls, data):
     """Every edge is drawn one by one, and the closure taken over all of them."""
     records = _calls(*calls)
