@@ -11,6 +11,7 @@ import click
 from ci_gate.cli.options import (
     baseline_options,
     calm_option,
+    mode_options,
     output_option,
     project_options,
     report_options,
@@ -20,6 +21,7 @@ from ci_gate.cli.options import (
 
 if TYPE_CHECKING:
     from ci_gate.agents.strictness import Determinism
+    from ci_gate.gate.modes import Mode
 
 
 @click.command(
@@ -33,6 +35,7 @@ Example:
 @output_option
 @baseline_options
 @run_options
+@mode_options
 @strictness_option
 @report_options
 @click.option(
@@ -52,6 +55,8 @@ def command(
     task_filter: str | None,
     resume: bool,
     fresh: bool,
+    mode: Mode | None,
+    traces: Path | None,
     determinism: Determinism,
     json_path: Path | None,
     markdown_path: Path | None,
@@ -86,6 +91,8 @@ def command(
                 resume=resume,
                 fresh=fresh,
                 determinism=determinism,
+                mode=mode,
+                traces=traces,
             ),
             environment=os.environ,
             recheck=recheck,

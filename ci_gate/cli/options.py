@@ -11,6 +11,7 @@ import click
 __all__ = [
     "baseline_options",
     "calm_option",
+    "mode_options",
     "output_option",
     "project_options",
     "report_options",
@@ -83,6 +84,24 @@ def run_options(function: _Function) -> _Function:
         ),
         click.option("--resume", is_flag=True, help="Continue an unfinished run."),
         click.option("--fresh", is_flag=True, help="Throw an unfinished run away."),
+    )
+
+
+def mode_options(function: _Function) -> _Function:
+    """Add ``--mode`` and ``--traces``."""
+    return _apply(
+        function,
+        click.option(
+            "--mode",
+            type=click.Choice(["record", "live", "replay", "sandboxed"]),
+            help="Make the calls and record them or not, or answer them from recordings.",
+        ),
+        click.option(
+            "--traces",
+            type=click.Path(path_type=Path),
+            metavar="FOLDER",
+            help="Results with the traces that replay and sandboxed read.",
+        ),
     )
 
 

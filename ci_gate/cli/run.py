@@ -10,6 +10,7 @@ import click
 
 from ci_gate.cli.options import (
     calm_option,
+    mode_options,
     output_option,
     project_options,
     run_options,
@@ -18,6 +19,7 @@ from ci_gate.cli.options import (
 
 if TYPE_CHECKING:
     from ci_gate.agents.strictness import Determinism
+    from ci_gate.gate.modes import Mode
 
 
 @click.command(
@@ -30,6 +32,7 @@ Example:
 @project_options
 @output_option
 @run_options
+@mode_options
 @strictness_option
 @calm_option
 @click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")
@@ -42,6 +45,8 @@ def command(
     task_filter: str | None,
     resume: bool,
     fresh: bool,
+    mode: Mode | None,
+    traces: Path | None,
     determinism: Determinism,
     calm_and_chaos: bool,
     quiet: bool,
@@ -67,6 +72,8 @@ def command(
                 resume=resume,
                 fresh=fresh,
                 determinism=determinism,
+                mode=mode,
+                traces=traces,
             ),
             environment=os.environ,
             calm_and_chaos=calm_and_chaos,

@@ -47,8 +47,6 @@ class NotYet(NamedTuple):
 
 # What later versions bring: they delete rows here, and nothing else has to change.
 NOT_YET: Sequence[NotYet] = (
-    NotYet(("run", "mode"), ("replay", "sandboxed")),
-    NotYet(("run", "traces")),
     NotYet(("run", "executor"), ("ray",)),
     NotYet(("judge", "base_url")),
     NotYet(("judge", "model")),

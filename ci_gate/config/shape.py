@@ -228,8 +228,8 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     traces: Annotated[
         str,
         Meta(
-            description="Folder that `replay` and `sandboxed` read, relative to this file; "
-            "empty: the output's."
+            description="Folder with the `traces` that `replay` and `sandboxed` read, relative to "
+            "this file; empty: the folder of results."
         ),
     ] = ""
     jobs: Annotated[

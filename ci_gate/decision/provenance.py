@@ -41,6 +41,7 @@ def _facts(side: Side) -> dict[str, Any]:
         "root_seed": side.root_seed,
         "faults_digest": side.faults_digest,
         "judge_digest": side.judge_digest,
+        "mode": side.mode,
         "tool": side.tool,
     }
     return {name: value for name, value in facts.items() if value is not None}

@@ -46,6 +46,12 @@ def on_sides(
             f"The policy says errors = {policy.errors} and the run was made with "
             f"{candidate.errors}: errored trials count under {errors}."
         )
+    if candidate.mode is not None:
+        yield (
+            f"The calls of this run were answered from recordings (mode {candidate.mode}): it "
+            "shows what this code makes of them, and is no measurement of the agent with its "
+            "models and tools."
+        )
     if baseline is not None:
         yield from _on_baseline(baseline, candidate)
 
@@ -61,6 +67,11 @@ def _on_baseline(baseline: Side, candidate: Side) -> Iterator[str]:
         yield (
             "The suite is not the one that the baseline was made of: tasks that are new, removed "
             "or edited are listed."
+        )
+    if baseline.mode is not None:
+        yield (
+            "The run that serves as the baseline was answered from recordings (mode "
+            f"{baseline.mode}): it is no measurement to be held to."
         )
     if any(run.forced for run in baseline.runs):
         yield "The baseline was accepted by force although it did not meet what a baseline needs."

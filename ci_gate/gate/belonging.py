@@ -17,7 +17,7 @@ from ci_gate.prng import format_seed
 from ci_gate.store.folders import refuse_links
 from ci_gate.store.runs import load_run
 
-__all__ = ["differences_of_trial", "require_recording_of"]
+__all__ = ["differences_of_trial", "require_recording_of", "require_trace_of"]
 
 _HINT = "Record it again: `ci-gate run`. `--live` makes every call for real."
 
@@ -44,11 +44,41 @@ def require_recording_of(
     FileFormatError
         The run file names another trace for this trial, or cannot be read.
     """
+    record = None if run is None else _record(run, trial)
+    require_trace_of(trace, path, suite=suite, trial=trial, record=record)
+    return ["No run file vouches for this recording."] if record is None else []
+
+
+def require_trace_of(
+    trace: Trace, path: Path, *, suite: str, trial: PlannedTrial, record: TrialRecord | None
+) -> None:
+    """Refuse a trace that is not the recording of a trial.
+
+    Parameters
+    ----------
+    trace : Trace
+    path : Path
+        Where it is, for messages.
+    suite : str
+    trial : PlannedTrial
+    record : TrialRecord or None
+        What the run file beside the traces says of the trial; None: nothing.
+
+    Raises
+    ------
+    UsageError
+        It is of another suite, task, trial, repeat or seed.
+    FileFormatError
+        The run file names another trace for this trial.
+    """
     others = differences_of_trial(trace, suite=suite, trial=trial)
     if others:
         what = f"is not the recording of this trial: {'; '.join(others)}"
         raise UsageError(what, where=printable(path), hint=_HINT)
-    return _vouched(trace, path, trial, run)
+    head = None if trace.footer is None else trace.footer.head
+    if record is not None and record.trace_digest != head:
+        what = f"is not the trace that {suite}.run.jsonl names for this trial: other digest"
+        raise FileFormatError(what, where=printable(path), hint=_HINT)
 
 
 def differences_of_trial(trace: Trace, *, suite: str, trial: PlannedTrial) -> list[str]:
@@ -70,18 +100,6 @@ def differences_of_trial(trace: Trace, *, suite: str, trial: PlannedTrial) -> li
 
 def _shown(value: object) -> str:
     return "unknown" if value is None else printable(value, limit=80)
-
-
-def _vouched(trace: Trace, path: Path, trial: PlannedTrial, run: Path | None) -> list[str]:
-    record = None if run is None else _record(run, trial)
-    if record is None:
-        return ["No run file vouches for this recording."]
-    head = None if trace.footer is None else trace.footer.head
-    if record.trace_digest != head:
-        assert run is not None
-        what = f"is not the trace that {printable(run.name)} names for this trial: other digest"
-        raise FileFormatError(what, where=printable(path), hint=_HINT)
-    return []
 
 
 def _record(run: Path, trial: PlannedTrial) -> TrialRecord | None:

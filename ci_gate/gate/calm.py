@@ -19,6 +19,7 @@ from ci_gate.engine.real_clock import RealClock
 from ci_gate.errors import GateError, UsageError, printable
 from ci_gate.gate.execution import Execution, Work, execute
 from ci_gate.gate.measure import Measured
+from ci_gate.gate.modes import refuse_answered
 from ci_gate.gate.planning import Round, plan_of, planned_trials, rounds_of
 from ci_gate.gate.preparing import Prepared, RunOptions
 from ci_gate.gate.project import Project
@@ -63,10 +64,11 @@ def require_faults(project: Project, suite: str, options: RunOptions) -> None:
     Raises
     ------
     UsageError
-        No faults are configured, so that it would be the same run twice.
+        No faults are configured, so that it would be the same run twice; or calls are not made.
     JournalError
         An earlier calm run is unfinished, and neither ``--resume`` nor ``--fresh`` was given.
     """
+    refuse_answered(project.config, what="makes further runs", where="--calm-and-chaos")
     if project.config.faults is None:
         raise UsageError(
             "runs the suite with and without faults, and no faults are configured",

@@ -12,6 +12,7 @@ from ci_gate.gate.calm import Calm, require_faults, run_in_calm
 from ci_gate.gate.committed import refuse_committed_runs
 from ci_gate.gate.kept import Kept, find_kept
 from ci_gate.gate.measure import Measured, measure, require_ready
+from ci_gate.gate.modes import refuse_answered, results_of, with_mode
 from ci_gate.gate.preload import preload_judging
 from ci_gate.gate.preparing import Prepared, RunOptions, is_unchanged, nothing_run, prepare
 from ci_gate.gate.project import Project, Word, open_project, refuse_privileged_event
@@ -69,6 +70,7 @@ def check(request: CheckRequest, watch: Watch) -> CheckResult:
         word=Word.BASE if request.baseline_file is None else Word.OWN_UNLESS_JUDGED,
         environment=request.environment,
     )
+    project = with_mode(project, request.run.mode, request.run.traces)
     if request.run.resume:
         refuse_committed_runs(project)
     suites = project.suites(request.suite)
@@ -81,6 +83,7 @@ def check(request: CheckRequest, watch: Watch) -> CheckResult:
     if request.recheck:
         from ci_gate.gate.recheck import require_recheckable
 
+        refuse_answered(project.config, what="makes further runs", where="--recheck")
         for suite, bar in zip(suites, bars, strict=True):
             require_recheckable(project, suite, bar, request.run, file=request.baseline_file)
     verdicts: list[Verdict] = []
@@ -88,7 +91,7 @@ def check(request: CheckRequest, watch: Watch) -> CheckResult:
     for suite, bar, traces in zip(suites, bars, kept, strict=True):
         verdict = _check_suite(project, suite, bar, traces, request, watch)
         verdicts.append(verdict)
-        places = write_beside_run(project.output, verdict)
+        places = write_beside_run(results_of(project), verdict)
         files += zip(("verdict", "report"), map(str, places), strict=True)
     return CheckResult(verdicts=tuple(verdicts), files=tuple(files))
 

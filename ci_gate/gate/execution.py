@@ -28,7 +28,7 @@ from ci_gate.gate.witness import Witness
 from ci_gate.model.run import StopReason
 from ci_gate.model.suite import PlannedTrial, Suite
 from ci_gate.plugins import GraderPorts, agent_of, graders_of
-from ci_gate.ports import Agent, OutcomeSink, ProgressSink, Steering
+from ci_gate.ports import Agent, OutcomeSink, ProgressSink, Steering, TrialRunner
 from ci_gate.sandbox.postgres import TrialDatabases
 from ci_gate.sandbox.recording import Recorder
 from ci_gate.sandbox.world import AnswerSource, WorldFactory
@@ -61,6 +61,10 @@ class Execution:
     answers_all : bool
         No call is made but those of which the source says so: the network is off, and faults are
         those of the recording. False: what the source leaves is made as without it.
+    faults_on_top : bool
+        The configured faults hit what is answered.
+    around : callable or None
+        Returns the agent with what belongs to the answers around it.
     determinism : {"off", "raise", "warn"}
         Whether chance and time that no seed decides fail a trial or are noted.
     noted : Noted
@@ -75,6 +79,8 @@ class Execution:
     recorder_of: Callable[[PlannedTrial], Recorder] | None = None
     source_of: Callable[[PlannedTrial], AnswerSource] | None = None
     answers_all: bool = True
+    faults_on_top: bool = False
+    around: Callable[[TrialRunner], TrialRunner] | None = None
     determinism: Determinism = "off"
     noted: Noted = field(default_factory=Noted)
 
@@ -169,11 +175,12 @@ async def started(execution: Execution, *, witness: Witness | None = None) -> As
         determinism=execution.determinism, is_replay=execution.is_replay, noted=execution.noted
     )
     agent = agent_of(spec, jobs=settings.jobs, faults=faults, strictness=strictness)
-    metered, redactors = Metered(agent), redactor_maker(execution.config, os.environ)
+    redactors = redactor_maker(execution.config, os.environ)
+    played = (execution.around or _as_it_is)(Metered(agent))
     own = OwnGraderWorkers(spec, jobs=min(settings.jobs, default_jobs(0, inline=False)))
     with WorldFactory(
         Path(tempfile.gettempdir()),
-        None if execution.is_replay else faults,
+        None if execution.is_replay and not execution.faults_on_top else faults,
         always_workdir=spec.protocol != "python",
         recorder_of=execution.recorder_of,
         source_of=execution.source_of,
@@ -187,7 +194,7 @@ async def started(execution: Execution, *, witness: Witness | None = None) -> As
         async def run(work: Work) -> RunResult:
             return await run_trials(
                 work.trials,
-                agent=metered if witness is None else witness.watching(metered),
+                agent=played if witness is None else witness.watching(played),
                 sandboxes=worlds,
                 graders=graders_of(
                     execution.suite.tasks, GraderPorts(call=own.call, initial=worlds.initial)
@@ -209,6 +216,10 @@ async def started(execution: Execution, *, witness: Witness | None = None) -> As
                 yield run
         except AgentSetupError as error:
             raise error_without(error, redactors()) from error
+
+
+def _as_it_is(agent: TrialRunner) -> TrialRunner:
+    return agent
 
 
 @asynccontextmanager

@@ -90,6 +90,7 @@ def measure(project: Project, prepared: Prepared, options: RunOptions, watch: Wa
             execution = _execution(project, prepared, options, recorded)
             journal.finish(execute(execution, journal.work))
             journal.remarks += [] if recorded is None else recorded.remarks()
+            journal.remarks += [] if prepared.answers is None else prepared.answers.remarks
     remarks = journal.remarks
     run = journal.run or load_run(prepared.path)
     require_determinism(run, prepared.policy)
@@ -132,7 +133,7 @@ def _shield_output(project: Project) -> None:
 
 
 def _traces_of(project: Project, prepared: Prepared) -> Recording | None:
-    if project.config.run.mode != "record":
+    if project.config.run.mode == "live":
         return None
     return Recording(
         traces=_traces_folder(project, prepared),
@@ -146,12 +147,16 @@ def _traces_of(project: Project, prepared: Prepared) -> Recording | None:
 def _execution(
     project: Project, prepared: Prepared, options: RunOptions, traces: Recording | None
 ) -> Execution:
+    answers = prepared.answers
     return Execution(
         config=project.config,
         suite=prepared.suite,
         jobs=options.jobs,
         budget_usd=prepared.budget_usd,
         recorder_of=None if traces is None else traces.recorders(),
+        source_of=None if answers is None else answers.source_of,
+        around=None if answers is None else answers.around,
+        faults_on_top=True,
         determinism=options.determinism,
     )
 

@@ -17,8 +17,10 @@ from ci_gate.config import Config, SuiteConfig, policy_digest
 from ci_gate.engine.real_clock import RealClock
 from ci_gate.gate import gitbase
 from ci_gate.gate.agent_digest import agent_ref
+from ci_gate.gate.answers import SuiteAnswers, answers_of
 from ci_gate.gate.bar import Bar
 from ci_gate.gate.determinism import repeats_needed
+from ci_gate.gate.modes import Mode, answered_mode, results_of
 from ci_gate.gate.planning import check_depth, plan_of
 from ci_gate.gate.project import Project
 from ci_gate.gate.sides import restricted
@@ -43,6 +45,8 @@ class RunOptions:
     resume: bool = False
     fresh: bool = False
     determinism: Determinism = "off"
+    mode: Mode | None = None
+    traces: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +63,8 @@ class Prepared:
         The run file.
     measurement : Measurement or None
         Against what it is decided when the run is enough; None: its plan is run as it is.
+    answers : SuiteAnswers or None
+        What answers the calls of its trials; None: they are made.
     """
 
     suite: Suite
@@ -67,6 +73,7 @@ class Prepared:
     budget_usd: float | None
     path: Path
     measurement: Measurement | None = None
+    answers: SuiteAnswers | None = None
 
 
 def prepare(
@@ -95,7 +102,8 @@ def prepare(
     Raises
     ------
     UsageError
-        The suite has mistakes, or its trials are too few for the metrics.
+        The suite has mistakes, or its trials are too few for the metrics; or its calls are to be
+        answered from recordings, and there are not all of them.
     """
     suite = configured_suite(
         project.config, suite_config, trials=options.trials, task_filter=options.task_filter
@@ -105,13 +113,28 @@ def prepare(
     check_depth(suite, policy.ks, deterministic=policy.deterministic)
     header = _header(project, suite, suite_config, policy, repeats, bar, options)
     measurement = _measurement(project, suite, header, policy, bar)
-    return Prepared(
+    prepared = Prepared(
         suite=suite,
         header=header if measurement is None else measurement.header,
         policy=policy,
         budget_usd=suite_config.budget_usd,
-        path=(folder or project.output) / f"{suite.name}.run.jsonl",
+        path=(folder or results_of(project)) / f"{suite.name}.run.jsonl",
         measurement=measurement,
+    )
+    return prepared if answered_mode(project.config) is None else _answered(project, prepared)
+
+
+def _answered(project: Project, prepared: Prepared) -> Prepared:
+    """Return the run with what answers its calls, which cost nothing."""
+    answers = answers_of(project, prepared.suite, prepared.header)
+    header = msgspec.structs.replace(
+        prepared.header, mode=answers.mode, faults_digest=answers.faults_digest
+    )
+    measurement = prepared.measurement
+    if measurement is not None:
+        measurement = replace(measurement, header=header)
+    return replace(
+        prepared, header=header, measurement=measurement, answers=answers, budget_usd=None
     )
 
 

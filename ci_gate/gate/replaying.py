@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,9 +17,9 @@ from ci_gate.gate.belonging import require_recording_of
 from ci_gate.gate.recording import redactor_maker, traces_folder
 from ci_gate.model.breaches import is_breach
 from ci_gate.model.suite import PlannedTrial
-from ci_gate.model.trace import Trace
+from ci_gate.model.trace import Trace, TraceRecord
 from ci_gate.model.trial import Status, Trajectory
-from ci_gate.ports import TrialErrored, TrialRunner, TrialSandbox
+from ci_gate.ports import ReplayDrifted, TrialErrored, TrialRunner, TrialSandbox
 from ci_gate.sandbox.answering import Reconciliation, StrictSource
 from ci_gate.sandbox.ignoring import Ignored
 from ci_gate.sandbox.states import StateError
@@ -28,7 +29,7 @@ from ci_gate.store.folders import refuse_links
 from ci_gate.store.paths import trace_file
 from ci_gate.store.traces import read_trace
 
-__all__ = ["Found", "Playback", "find_recording", "strict_source"]
+__all__ = ["Found", "Playback", "find_recording", "put_end", "strict_source"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +92,8 @@ class Playback:
     config : Config
     environment : mapping of str to str
         Whose secrets the recording does not have, so that calls are found without them.
+    trace : Trace or None
+        What is there, where it was read before or the trial made no call; None: it is read.
 
     Attributes
     ----------
@@ -104,9 +107,15 @@ class Playback:
         The trace is none, or was changed.
     """
 
-    def __init__(self, found: Found, config: Config, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        found: Found,
+        config: Config,
+        environment: Mapping[str, str],
+        trace: Trace | None = None,
+    ) -> None:
         self.path = found.path
-        self.trace: Trace = read_trace(found.path)
+        self.trace: Trace = read_trace(found.path) if trace is None else trace
         self._run = found.run
         self._odd: Sequence[str] = ()
         self._contents = Contents(found.traces)
@@ -145,17 +154,42 @@ class Playback:
         TrialErrored
             The recording does not have all of it.
         """
-        if world.postgres is not None:
-            raise TrialErrored("replay: a recording has no PostgreSQL database; run it with --live")
-        after = [r.output for r in self.trace.records if (r.kind, r.name) == ("state", "after")]
-        try:
-            for state in after:
-                world.replace(_as_mapping(state), self._contents)
-        except StateError as error:
-            raise TrialErrored(f"replay: {error}") from error
-        except OSError as error:
-            why = f"the recorded state cannot be written: {error.strerror}"
-            raise TrialErrored(f"replay: {why}") from error
+        put_end(world, self.trace.records, self._contents)
+
+    def follow_reported(self, trajectory: Trajectory) -> None:
+        """Hold the calls that the agent reports to the recording, where it made none by `env`."""
+        with contextlib.suppress(ReplayDrifted):  # which the source keeps
+            for step in trajectory.steps:
+                self._source.answer(step.lane, step.kind, step.name, step.input)
+
+
+def put_end(world: World, records: Sequence[TraceRecord], contents: Contents) -> None:
+    """Put the recorded state after a trial into a world.
+
+    Parameters
+    ----------
+    world : World
+    records : sequence of TraceRecord
+        Of the trace; without such a state nothing is done.
+    contents : Contents
+        Of the files.
+
+    Raises
+    ------
+    TrialErrored
+        The recording does not have all of it.
+    """
+    if world.postgres is not None:
+        raise TrialErrored("replay: a recording has no PostgreSQL database; run it with --live")
+    after = [r.output for r in records if (r.kind, r.name) == ("state", "after")]
+    try:
+        for state in after:
+            world.replace(_as_mapping(state), contents)
+    except StateError as error:
+        raise TrialErrored(f"replay: {error}") from error
+    except OSError as error:
+        why = f"the recorded state cannot be written: {error.strerror}"
+        raise TrialErrored(f"replay: {why}") from error
 
 
 def strict_source(trace: Trace, config: Config, environment: Mapping[str, str]) -> StrictSource:
@@ -185,6 +219,8 @@ class _Played:
 
     async def run(self, trial: PlannedTrial, sandbox: TrialSandbox) -> Trajectory:
         trajectory = await self._agent.run(trial, sandbox)
+        if not sandbox.steps:
+            self._playback.follow_reported(trajectory)
         reconciled = self._playback.reconciled()
         if is_breach(trajectory.reason):  # which explains why the rest of the recording is left
             return trajectory

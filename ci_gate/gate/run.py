@@ -9,6 +9,7 @@ from pathlib import Path
 from ci_gate.gate.bar import find_bar
 from ci_gate.gate.calm import calm_path, require_faults, run_in_calm
 from ci_gate.gate.measure import Measured, measure
+from ci_gate.gate.modes import with_mode
 from ci_gate.gate.preparing import Prepared, RunOptions, prepare
 from ci_gate.gate.project import Project, Word, open_project, refuse_privileged_event
 from ci_gate.gate.run_journal import Watch
@@ -44,6 +45,7 @@ def run(request: RunRequest, watch: Watch) -> tuple[Measured, ...]:
         word=Word.BASE,
         environment=request.environment,
     )
+    project = with_mode(project, request.run.mode, request.run.traces)
     suites = project.suites(request.suite)
     if request.calm_and_chaos:
         for suite in suites:

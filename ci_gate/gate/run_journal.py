@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from ci_gate.gate.answers import kept_with
 from ci_gate.gate.execution import Executed, Work
 from ci_gate.gate.planning import finished_rounds, planned_trials
 from ci_gate.gate.preparing import Prepared, RunOptions
@@ -21,7 +22,7 @@ from ci_gate.gate.steering import Session, SteeredRun, decisions_of_the_gate, st
 from ci_gate.model.run import Stop, StopReason
 from ci_gate.model.suite import PlannedTrial
 from ci_gate.model.trial import Status, TrialRecord
-from ci_gate.ports import RoundWatcher
+from ci_gate.ports import OutcomeSink, RoundWatcher
 from ci_gate.store.journal import Journal, TrialKey
 from ci_gate.store.runs import RunFile
 from ci_gate.store.traces import clear_traces
@@ -99,19 +100,22 @@ class RunJournal:
         session = Session(
             measurement=replace(measurement, header=journal.header),
             records=journal.records,
-            sink=journal,
+            sink=self._sink(journal),
             watcher=watcher,
             decisions=decisions_of_the_gate(),
         )
         self._steered = steered(session)
         return self._steered_work(self._steered, journal, watcher)
 
+    def _sink(self, journal: Journal) -> OutcomeSink:
+        return kept_with(journal, self._prepared.answers)
+
     def _whole_plan(self, journal: Journal, watcher: RoundWatcher) -> Work:
         planned = self._planned(journal)
         missing = _missing(planned, journal.records)
         return Work(
             trials=missing,
-            sink=journal,
+            sink=self._sink(journal),
             progress=watcher,
             spent_usd=journal.spent_usd,
             done=len(planned) - len(missing),

@@ -12,6 +12,7 @@ from ci_gate.decision.selfcheck import WholeRun, self_check, whole_runs
 from ci_gate.errors import BaselineError, UsageError, printable
 from ci_gate.gate.bar import find_bar
 from ci_gate.gate.measure import measure
+from ci_gate.gate.modes import refuse_answered
 from ci_gate.gate.preparing import RunOptions, prepare
 from ci_gate.gate.project import (
     Project,
@@ -160,6 +161,7 @@ def _on_new_runs(
     project: Project, suite: SuiteConfig, request: SelfCheckRequest, runs: int, watch: Watch
 ) -> SelfCheck:
     # Apart from the runs of `check` and of the deep plan, which these must not replace.
+    refuse_answered(project.config, what="runs of one agent are compared", where="run.mode")
     folder = project.output / "selfcheck"
     prepared = prepare(project, suite, request.run, repeats=runs, bar=None, folder=folder)
     measured = measure(project, prepared, request.run, watch)

@@ -15,6 +15,7 @@ from ci_gate.gate.bar import admitted_ks, anchor_path, baseline_path
 from ci_gate.gate.determinism import require_determinism
 from ci_gate.gate.keeping import Keeping, RunWithTraces, StagedTraces, kept_folder
 from ci_gate.gate.measure import measure
+from ci_gate.gate.modes import refuse_answered
 from ci_gate.gate.preparing import RunOptions, prepare
 from ci_gate.gate.project import Project, Word, open_project, refuse_privileged_event
 from ci_gate.gate.run_journal import Watch
@@ -111,6 +112,7 @@ def update(request: UpdateRequest, watch: Watch) -> tuple[Updated, ...]:
     if request.runs:
         _refuse_run_options(request.run)
         return (_from_files(project, request),)
+    refuse_answered(project.config, what="a baseline is made of calls", where="run.mode")
     suites = project.suites(request.suite)
     return tuple(_from_deep_run(project, suite, request, watch) for suite in suites)
 

@@ -21,6 +21,7 @@ __all__ = [
     "NOT_RUN",
     "PASSED",
     "AgentRef",
+    "AnsweredMode",
     "Baseline",
     "BaselineRun",
     "BaselineTask",
@@ -38,6 +39,9 @@ __all__ = [
 PASSED, FAILED, ERRORED, NOT_RUN = "+", "-", "!", "."
 
 ErrorPolicy = Literal["exclude", "fail"]
+
+AnsweredMode = Literal["replay", "sandboxed"]
+"""How the calls of a run are answered from recordings."""
 _Chance = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
@@ -88,7 +92,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunHeader(msgspec.Struct, frozen=True, kw_only=True):
-    """The first line of a run file. Readers require ``schema`` and ``suite`` only."""
+    """The first line of a run file. Readers require ``schema`` and ``suite`` only.
+
+    ``mode`` says how the calls of its trials were answered; None: they were made.
+    """
 
     schema: str = "ci-gate/run@1"
     suite: str
@@ -106,6 +113,7 @@ class RunHeader(msgspec.Struct, frozen=True, kw_only=True):
     judge_digest: str | None = None
     shard: str | None = None
     task_filter: str | None = None
+    mode: AnsweredMode | None = None
     tool: str | None = None
 
 
@@ -291,6 +299,8 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     task_filter : str or None
         The globs that left tasks out, joined by `` && ``: every one of them had to match.
     shard, baseline_digest, policy_digest : str or None
+    mode : {"replay", "sandboxed"} or None
+        How the calls of its trials were answered; None: they were made.
     created, commit, tool : str or None
     digest : str or None
         Of the content: the footer's for a run, of the canonical file for a baseline.
@@ -318,6 +328,7 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     shard: str | None = None
     baseline_digest: str | None = None
     policy_digest: str | None = None
+    mode: AnsweredMode | None = None
     created: str | None = None
     commit: str | None = None
     tool: str | None = None

@@ -7,7 +7,7 @@ not hold, and it knows no output format.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -154,7 +154,9 @@ def _suite(verdict: Verdict, limits: Limits) -> SuiteView:
 
 def _remark(verdict: Verdict) -> str:
     codes = {reason.code for reason in verdict.reasons}
+    mode = _answered_mode(verdict)
     remarks = {
+        f"answers were recorded: {mode}": bool(mode),
         "a part of the suite only": verdict.partial,
         "no baseline yet": ReasonCode.NO_BASELINE in codes,
         "the bar moves": ReasonCode.BAR_MOVED in codes,
@@ -162,3 +164,10 @@ def _remark(verdict: Verdict) -> str:
         "does not block": verdict.decision is not Decision.PASSED and verdict.exit_code == 0,
     }
     return ", ".join(text for text, holds in remarks.items() if holds)
+
+
+def _answered_mode(verdict: Verdict) -> str:
+    """Return how the candidate's calls were answered from recordings, empty where not."""
+    candidate = verdict.provenance.get("candidate")
+    mode = candidate.get("mode") if isinstance(candidate, Mapping) else None
+    return inert(mode, limit=20) if isinstance(mode, str) else ""

@@ -22,13 +22,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ci_gate.model.trace import TraceRecord
+from ci_gate.model.trace import Determinism, TraceRecord
 from ci_gate.model.trace_meta import MODEL, STATE, is_draw
 from ci_gate.ports import Observation
 from ci_gate.redaction import Redactor
 from ci_gate.sandbox.answering import asked_of
 from ci_gate.sandbox.cassette import WITHIN, Asked
 from ci_gate.sandbox.draws import skipped_by
+from ci_gate.sandbox.faults import DUPLICATE
 from ci_gate.sandbox.ignoring import Ignored
 
 __all__ = ["ENV_NOT_FOUND", "Library", "Reader", "SandboxedSource"]
@@ -36,6 +37,7 @@ __all__ = ["ENV_NOT_FOUND", "Library", "Reader", "SandboxedSource"]
 ENV_NOT_FOUND: Final = "ENV_NOT_FOUND"
 """What the agent reads, as an error, where no recording has an answer."""
 
+_TOOL: Final = "tool"
 _OWN_KINDS: Final = frozenset({"kv", "file"})
 """What a trial keeps in its own world, which reaches nobody."""
 _OWN_WRITES: Final = frozenset({("kv", "set"), ("kv", "delete"), ("file", "write")})
@@ -90,7 +92,7 @@ class Library:
         self._states: dict[tuple[_State, _Call], _State] = {}
         for place, records in enumerate(recordings):
             self._learn(place, records)
-        self._effects = [_effects(map(_call_of, filter(_is_own, one))) for one in calls]
+        self._effects = [_effects(filter(_is_own, one)) for one in calls]
 
     def _learn(self, place: int, records: Sequence[TraceRecord]) -> None:
         states: defaultdict[str, _State] = defaultdict(int)
@@ -113,13 +115,11 @@ class Library:
         order = sorted(known, key=lambda s: (s[0] != place, s[1] != lane, s))
         return [known[strand] for strand in order]
 
-    def recording_with(self, calls: Iterable[_Call], place: int) -> int | None:
-        """Return the place of a recording whose calls may have had the same effects, or None.
+    def recording_with(self, wanted: Mapping[_Call, int], place: int) -> int | None:
+        """Return the place of a recording in which the same calls may have acted, or None.
 
-        Calls to models and reads of the own world have none. Where the order of lanes is chance, so
-        is that of the calls: they are counted.
+        Where the order of lanes is chance, so is that of the calls: they are counted.
         """
-        wanted = _effects(calls)
         places = [at for at, effects in enumerate(self._effects) if effects == wanted]
         return place if place in places else next(iter(places), None)
 
@@ -185,11 +185,25 @@ def _given(record: TraceRecord) -> tuple[Any, bool]:
     return record.unfaulted, record.unfaulted_is_error
 
 
-def _effects(calls: Iterable[_Call]) -> Mapping[_Call, int]:
-    return Counter(call for call in calls if _may_have_effect(call))
+def _effects(records: Iterable[TraceRecord]) -> Mapping[_Call, int]:
+    """Return how often each call acted; one that was delivered twice did so twice."""
+    found: Counter[_Call] = Counter()
+    for record in filter(_may_act, records):
+        found[_call_of(record)] += 2 if record.fault == DUPLICATE else 1
+    return found
 
 
-def _may_have_effect(call: _Call) -> bool:
+def _may_act(record: TraceRecord) -> bool:
+    """Return whether a call may have left something behind.
+
+    Calls to models, reads of the own world and tools that are declared to look at their arguments
+    and the trial's generator alone do not.
+    """
+    is_pure = record.kind == _TOOL and record.determinism is not Determinism.IO_BOUND
+    return not is_pure and _is_active(_call_of(record))
+
+
+def _is_active(call: _Call) -> bool:
     kind, name, _ = call
     return kind != MODEL and (kind not in _OWN_KINDS or (kind, name) in _OWN_WRITES)
 
@@ -209,7 +223,7 @@ class Reader:
         self._place = place
         self._states: defaultdict[str, _State] = defaultdict(int)
         self._asked: Counter[tuple[Any, ...]] = Counter()
-        self._made: list[_Call] = []
+        self._acted: Counter[_Call] = Counter()
         self._has_unknown = False
 
     def answer(self, asked: Asked) -> Observation | None:
@@ -222,9 +236,10 @@ class Reader:
         is_own = asked.kind in _OWN_KINDS
         known = self._known(call, asked.lane, in_state_only=is_own)
         if known is None and not is_own:
-            self._has_unknown |= _may_have_effect(call)
+            self._has_unknown |= _is_active(call)
             return _not_found(asked)
-        self._made.append(call)
+        if _is_active(call) if known is None else _may_act(known.record):
+            self._acted[call] += 1
         self._states[asked.lane] = self._library.after(self._states[asked.lane], call)
         is_made = known is None or call[:2] in _OWN_WRITES
         return None if is_made or known is None else known.seen()
@@ -248,13 +263,13 @@ class Reader:
 
     @property
     def recording(self) -> int | None:
-        """Return the place of a recording with the calls of this trial; None where none has.
+        """Return the place of a recording in which the calls of this trial acted; None: of none.
 
         What a call may have done that no recording has is unknown.
         """
         if self._has_unknown:
             return None
-        return self._library.recording_with(self._made, self._place)
+        return self._library.recording_with(self._acted, self._place)
 
 
 def _not_found(asked: Asked) -> Observation:

@@ -29,6 +29,7 @@ from ci_gate.redaction import Redactor
 from ci_gate.sandbox.chaos import ChaosInjector
 from ci_gate.sandbox.copying import copy_folder, remove_folder
 from ci_gate.sandbox.delivery import Delivery, model_injector
+from ci_gate.sandbox.draws import skipped_by
 from ci_gate.sandbox.faults import DUPLICATE
 from ci_gate.sandbox.fixtures import WORK, Template, make_template
 from ci_gate.sandbox.metering import Meter, PriceOf
@@ -485,7 +486,7 @@ class World:
         seen = self._source.answer(lane, kind, name, arguments)
         if seen is None:
             return None
-        seen = self._on_top(kind, name, arguments, seen)
+        seen = self._on_top(lane, kind, name, arguments, seen)
         for record in seen.within:
             self._take_again(record)
         recorded = Spent(seen.tokens, seen.cost_usd)
@@ -515,21 +516,39 @@ class World:
         )
         return seen
 
-    def _on_top(self, kind: str, name: str, arguments: Any, seen: Observation) -> Observation:
+    def _on_top(
+        self, lane: str, kind: str, name: str, arguments: Any, seen: Observation
+    ) -> Observation:
         """Return a recorded answer as a fault of this trial's own leaves it."""
         if seen.fault is not None:
             return seen
         faulted = self._faults.seen(kind, name, arguments, seen.output, is_error=seen.is_error)
         if faulted is None:
             return seen
+        asked = lane, kind, name, arguments
+        last = self._delivered_again(asked, seen) if faulted.again else seen
         return msgspec.structs.replace(
             faulted,
+            output=last.output if faulted.again else faulted.output,
+            is_error=last.is_error if faulted.again else faulted.is_error,
+            again=False,
             unfaulted=seen.output,
             unfaulted_is_error=seen.is_error,
-            tokens=seen.tokens,
-            cost_usd=seen.cost_usd,
-            within=seen.within,
-            skipped=seen.skipped,
+            tokens=last.tokens,
+            cost_usd=last.cost_usd,
+            within=last.within,
+            skipped=last.skipped,
+        )
+
+    def _delivered_again(self, asked: tuple[str, str, str, Any], first: Observation) -> Observation:
+        """Return the answer to a call that arrives twice: it acts twice, and the second counts."""
+        assert self._source is not None
+        second = self._source.answer(*asked)
+        if second is None:
+            return first
+        within = (*first.within, *second.within)
+        return msgspec.structs.replace(
+            second, within=within, skipped=skipped_by(within) if within else None
         )
 
     def _take_again(self, record: TraceRecord) -> None:

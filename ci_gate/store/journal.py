@@ -523,6 +523,7 @@ def _identity(header: RunHeader) -> dict[str, Any]:
         "judge digest": header.judge_digest,
         "shard": header.shard,
         "task filter": header.task_filter,
+        "mode": header.mode,
         # A run that stops early does so against one baseline and policy.
         "baseline digest": header.baseline_digest if decided else None,
         "policy digest": header.policy_digest if decided else None,

@@ -54,10 +54,16 @@ def from_run(run: RunFile, *, forced: bool = False) -> Baseline:
     Raises
     ------
     BaselineError
-        The file has no trials.
+        The file has no trials, or they were answered from recordings.
     """
     if not run.records:
         raise BaselineError("has no trials, so it cannot be a baseline", where=run.name)
+    if run.header.mode is not None:
+        raise BaselineError(
+            f"was answered from recordings (mode {run.header.mode}), so nothing was measured anew",
+            where=run.name,
+            hint="Give the run that was recorded, or none for a deep run.",
+        )
     side, header = to_side(run), run.header
     repeats = sorted(run.repeat_digests)
     lengths = [len(task.outcomes[0]) for task in side.tasks.values()]

@@ -359,6 +359,7 @@ def _side(run: RunFile, tasks: Mapping[str, SideTask], planned: Mapping[str, int
         shard=header.shard,
         baseline_digest=header.baseline_digest,
         policy_digest=header.policy_digest,
+        mode=header.mode,
         created=header.created,
         commit=header.commit,
         tool=header.tool,

@@ -311,9 +311,6 @@ def test_suites_need_different_names() -> None:
 @pytest.mark.parametrize(
     ("table", "keys", "key"),
     [
-        ("run", 'mode = "replay"', "run.mode"),
-        ("run", 'mode = "sandboxed"', "run.mode"),
-        ("run", 'traces = "t"', "run.traces"),
         ("run", 'executor = "ray"', "run.executor"),
         ("judge", 'model = "m"', "judge.model"),
         ("judge", "min_kappa = 0.1", "judge.min_kappa"),

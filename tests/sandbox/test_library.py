@@ -1,11 +1,14 @@
 """An agent that goes other ways than the recorded one gets what the world would have answered."""
 
 from ci_gate.codec import digest_of
-from ci_gate.model.trace import TraceRecord
+from ci_gate.model.agent import FaultPolicy
+from ci_gate.model.trace import Determinism, TraceRecord
 from ci_gate.redaction import Redactor
 from ci_gate.sandbox.cassette import Asked
 from ci_gate.sandbox.ignoring import Ignored
 from ci_gate.sandbox.library import ENV_NOT_FOUND, Library, Reader, SandboxedSource
+from ci_gate.sandbox.world import WorldFactory
+from tests.trials import trial_of
 
 
 def _records(*calls):
@@ -145,6 +148,28 @@ def test_the_recording_with_the_same_effects_is_found_in_any_order_of_calls():
     assert reader.recording is None
 
 
+def test_a_tool_that_is_declared_pure_leaves_nothing_behind():
+    """Whether it is called or not, the trial's world ends as it did."""
+    pure = {"determinism": Determinism.DETERMINISTIC}
+    reader = Reader(Library([_records(("add", None, 3, pure), ("pay", None, "paid"))]))
+    _answers(reader, "pay")
+    assert reader.recording == 0
+
+    _answers(reader, "add", "add")
+    assert reader.recording == 0
+
+
+def test_a_call_that_was_delivered_twice_acted_twice():
+    """Its one record is the end of two payments, not of one."""
+    twice = {"fault": "duplicate", "unfaulted": "paid"}
+    reader = Reader(Library([_records(("pay", None, "paid again", twice))]))
+    _answers(reader, "pay")
+    assert reader.recording is None
+
+    _answers(reader, "pay")
+    assert reader.recording == 0
+
+
 def test_an_unknown_call_may_have_had_any_effect():
     """Then no recording tells how the trial's world ended; an unknown model has none."""
     reader = Reader(Library([_ACCOUNT]))
@@ -211,3 +236,33 @@ def test_what_an_answered_call_did_itself_comes_with_it():
 def test_what_the_trial_draws_itself_is_no_call():
     """Its generator is its own."""
     assert _source([]).answer("main", "rng", "draws", {"count": 1}) is None
+
+
+def _world(tmp_path, records, **policy):
+    return WorldFactory(
+        tmp_path,
+        FaultPolicy(rate_permille=1000, **policy),
+        source_of=lambda trial: _source(records),
+    ).open(trial_of())
+
+
+def test_faults_hit_what_is_answered(tmp_path):
+    """As they hit what is called, with the recorded answer kept behind the fault."""
+    seen = _world(tmp_path, _ACCOUNT, kinds=("rate_limit",)).answer("main", "tool", "balance", None)
+
+    assert seen.output.endswith("HTTP 429 Too Many Requests (Retry-After: 3s)")
+    assert (seen.is_error, seen.fault, seen.unfaulted) == (True, "rate_limit", 100)
+
+
+def test_a_call_that_is_delivered_twice_gets_its_second_answer(tmp_path):
+    """And counts as two where the end of the world is looked for."""
+    polls = _records(("job", None, "waits"), ("job", None, "done"), ("job", None, "gone"))
+    world = _world(tmp_path, polls, kinds=("duplicate",))
+
+    seen = [world.answer("main", "tool", "job", None) for _ in range(2)]
+
+    assert [one.output for one in seen] == ["done", "gone"]
+    assert [(one.fault, one.unfaulted) for one in seen] == [
+        ("duplicate", "waits"),
+        ("duplicate", "gone"),
+    ]
