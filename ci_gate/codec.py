@@ -22,6 +22,7 @@ __all__ = [
     "digest_bytes",
     "digest_of",
     "encode",
+    "for_log",
     "is_too_deep",
 ]
 
@@ -32,6 +33,8 @@ _NO_BRACKETS: Final = re.compile(rb"[^\[\]{}]+")
 _STEPS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _MAX_SAFE_INTEGER: Final = 2**53 - 1
 _sorted: Final = msgspec.json.Encoder(order="sorted").encode
+# Beside what is not ASCII, the delete character, and what the runners of workflows obey.
+_NOT_FOR_LOGS: Final = re.compile(r"##(?=\w*\[)|[^\x00-\x7e]")
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
 # After a key, a comma or a bracket: a number that may be beyond 2**53 - 1, has an exponent, is
 # whole and written with a fraction, or so small that ECMAScript writes an exponent. Texts can look
@@ -168,6 +171,26 @@ def is_too_deep(content: bytes | str) -> bool:
     brackets = _NO_BRACKETS.sub(b"", _STRING.sub(b"", given))
     depth = accumulate(_STEPS[bracket] for bracket in brackets)
     return max(depth, default=0) > MAX_DEPTH
+
+
+def for_log(content: bytes) -> bytes:
+    """Return the same JSON in ASCII, in which no log and no terminal finds a command.
+
+    Parameters
+    ----------
+    content : bytes
+        JSON in UTF-8. What is not ASCII in it can only stand in texts, and so can ``##[``, which
+        the runner of a workflow reads anywhere in a line; no line of JSON begins with ``::``.
+    """
+    return _NOT_FOR_LOGS.sub(_spelt_out, content.decode()).encode("ascii")
+
+
+def _spelt_out(found: re.Match[str]) -> str:
+    text = found[0]
+    if text.startswith("#"):
+        return "\\u0023" * 2
+    units = text.encode("utf-16-be").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def encode(value: Any) -> bytes:

@@ -6,6 +6,7 @@ Every error says what is wrong, where, what was found and what to do. The comman
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -24,9 +25,12 @@ __all__ = [
     "SuiteError",
     "UsageError",
     "printable",
+    "unlike_command",
 ]
 
 _MAX_SHOWN = 200
+_COMMAND_START = re.compile(r"\A(\s*)::")
+_COMMAND_ANYWHERE = re.compile(r"##(?=\w*\[)")
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
@@ -49,6 +53,11 @@ def printable(text: object, *, limit: int = _MAX_SHOWN) -> str:
         return whole
     shown = "".join(_escaped(char) for char in whole[: limit + 1])
     return shown if len(whole) <= limit else f"{shown[:limit]}... ({len(whole)} characters)"
+
+
+def unlike_command(line: str) -> str:
+    """Return a line of text in which the runner of a workflow finds no command."""
+    return _COMMAND_START.sub(r"\1: :", _COMMAND_ANYWHERE.sub("# #", line))
 
 
 def _escaped(char: str) -> str:

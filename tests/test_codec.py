@@ -4,7 +4,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ci_gate.codec import canonical, canonical_of_json, decode, digest_bytes, digest_of, encode
+from ci_gate.codec import (
+    canonical,
+    canonical_of_json,
+    decode,
+    digest_bytes,
+    digest_of,
+    encode,
+    for_log,
+)
 
 _TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
 _JSON = st.recursive(
@@ -101,3 +109,15 @@ def test_nesting_is_bounded_and_brackets_in_texts_do_not_count() -> None:
     assert len(decode("[" + ",".join(["[]"] * 5000) + "]")) == 5000
     with pytest.raises(ValueError, match="nested deeper than 300 levels"):
         decode("[" * 301 + "]" * 301)
+
+
+def test_json_for_a_log_says_the_same_in_ascii() -> None:
+    """Nothing in it reorders a line, controls a terminal or is read as a workflow command."""
+    value = {"\u202e": "a\u202eb \U0001f600 \x7f\x1b ##[error]x ##vso[task] # ## é\n::error::"}
+
+    shown = for_log(encode(value))
+
+    assert decode(shown) == value
+    assert shown.isascii()
+    assert not any(mark in shown for mark in (b"##[", b"##vso", b"\x7f", b"\x1b", b"\n"))
+    assert b"\\u202e" in shown

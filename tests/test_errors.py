@@ -2,7 +2,7 @@
 
 import pytest
 
-from ci_gate.errors import GateError, Problem, UsageError, printable
+from ci_gate.errors import GateError, Problem, UsageError, printable, unlike_command
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,17 @@ def test_one_error_carries_all_problems():
 def test_an_error_without_a_class_of_its_own_is_internal():
     """Only what is known to be the user's mistake exits 2."""
     assert GateError("x").exit_code == 4
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("::error::x", ": :error::x"),
+        ("  ::add-mask::x", "  : :add-mask::x"),
+        ("a ##[error]b ##vso[task]c", "a # #[error]b # #vso[task]c"),
+        ("a::b ## c", "a::b ## c"),
+    ],
+)
+def test_no_line_is_a_workflow_command(line: str, shown: str) -> None:
+    """The runner reads ``::`` at a line's start and ``##[`` anywhere in it."""
+    assert unlike_command(line) == shown

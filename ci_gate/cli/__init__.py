@@ -17,7 +17,7 @@ from typing import NamedTuple
 import click
 
 from ci_gate import __version__
-from ci_gate.errors import GateError, printable
+from ci_gate.errors import GateError, printable, unlike_command
 
 __all__ = ["cli", "main"]
 
@@ -128,9 +128,9 @@ def _explain(error: GateError) -> int:
     redactor = Redactor(secrets_of_environment(os.environ))
     for problem in error.problems[:_MOST_PROBLEMS]:
         lines = redactor.reason(str(problem)).splitlines() or [""]
-        click.echo(f"ci-gate: {lines[0]}", err=True)
+        click.echo(f"ci-gate: {unlike_command(lines[0])}", err=True)
         for line in lines[1:]:
-            click.echo(f"  {line}", err=True)
+            click.echo(f"  {unlike_command(line)}", err=True)
     hidden = len(error.problems) - _MOST_PROBLEMS
     if hidden > 0:
         click.echo(f"ci-gate: and {hidden:,} more", err=True)
@@ -158,7 +158,7 @@ def _internal(error: Exception) -> int:
 
     frames = traceback.extract_tb(error.__traceback__)
     place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "?"
-    what = printable(f"{type(error).__name__}: {error}", limit=500)
+    what = unlike_command(printable(f"{type(error).__name__}: {error}", limit=500))
     click.echo(f"ci-gate: internal error: {what} ({place})", err=True)
     click.echo("  This is a fault of ci-gate; set CI_GATE_TRACEBACK=1 to see where.", err=True)
     if os.environ.get("CI_GATE_TRACEBACK"):

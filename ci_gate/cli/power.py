@@ -56,6 +56,7 @@ def command(
     Everything follows from the baseline. Its tasks' chances, changed in a stated way, are simulated
     thousands of times through the gate's own test.
     """
+    from ci_gate.codec import for_log
     from ci_gate.gate.power import PowerRequest, power, prospects_json, write_prospects
     from ci_gate.gate.reports import Targets, clear_targets
     from ci_gate.render.power import render_prospect
@@ -75,7 +76,7 @@ def command(
         )
     )
     if json_path is not None and str(json_path) == "-":
-        sys.stdout.buffer.write(prospects_json(prospects))
+        sys.stdout.buffer.write(for_log(prospects_json(prospects)))
         sys.stdout.buffer.flush()
         return
     if json_path is not None:

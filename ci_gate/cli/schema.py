@@ -21,4 +21,4 @@ def command(name: str) -> None:
 
     from ci_gate.gate.schemas import schema
 
-    click.echo(json.dumps(schema(name), indent=2, ensure_ascii=False))
+    click.echo(json.dumps(schema(name), indent=2))

@@ -80,6 +80,7 @@ def command(
 
 
 def _write(found: Sequence[SelfCheck], target: Path | None) -> None:
+    from ci_gate.codec import for_log
     from ci_gate.gate.selfcheck import json_of, write_json
 
     if target is None:
@@ -87,7 +88,7 @@ def _write(found: Sequence[SelfCheck], target: Path | None) -> None:
     if str(target) != "-":
         write_json(found, target)
         return
-    sys.stdout.buffer.write(json_of(found))
+    sys.stdout.buffer.write(for_log(json_of(found)))
     sys.stdout.buffer.flush()
 
 

@@ -210,7 +210,7 @@ def _screen() -> Console:
 
 
 def _print_json(values: list[Any]) -> None:
-    from ci_gate.codec import encode
+    from ci_gate.codec import encode, for_log
 
     for value in values:
-        click.echo(encode(value).decode())
+        click.echo(for_log(encode(value)).decode())

@@ -48,10 +48,10 @@ def check_command(
         )
     )
     if as_json:
-        from ci_gate.codec import encode
+        from ci_gate.codec import encode, for_log
 
         for one in found:
-            click.echo(encode(one).decode())
+            click.echo(for_log(encode(one)).decode())
     else:
         from ci_gate.render.partings import render_kept
         from ci_gate.render.screen import console_for

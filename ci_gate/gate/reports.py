@@ -8,8 +8,10 @@ from pathlib import Path
 
 import msgspec
 
+from ci_gate.codec import decode, for_log
 from ci_gate.errors import FileFormatError, UsageError, printable
 from ci_gate.machine import failed_write
+from ci_gate.model.amounts import require_counts
 from ci_gate.model.verdict import Decision, ExitCode, Verdict
 from ci_gate.store.files import read_whole
 from ci_gate.store.folders import remove_beside, remove_named, write_beside, write_named
@@ -137,9 +139,12 @@ def write_targets(targets: Targets, verdicts: Sequence[Verdict]) -> tuple[tuple[
     ):
         if target is None:
             continue
-        _write(target, _rendered(kind, verdicts))
-        if str(target) != "-":
-            written.append((kind, str(target)))
+        content = _rendered(kind, verdicts)
+        if str(target) == "-":
+            _print(for_log(content) if kind == "json" else content)
+            continue
+        write_named(target, content)
+        written.append((kind, str(target)))
     return tuple(written)
 
 
@@ -170,13 +175,6 @@ def _worst_decision(verdicts: Sequence[Verdict]) -> Decision:
     return next(one for one in _WORST_FIRST if one in found)
 
 
-def _write(target: Path, content: bytes) -> None:
-    if str(target) == "-":
-        _print(content)
-        return
-    write_named(target, content)
-
-
 def _print(content: bytes) -> None:
     if sys.stdout is None:
         raise UsageError("standard output is closed", hint="Name a file instead of -.")
@@ -200,12 +198,14 @@ def load_verdicts(path: Path) -> tuple[Verdict, ...]:
     content = read_whole(path)
     shown = printable(path)
     try:
+        # First of all: nothing is shown of a number without end, or of what is nested without end.
+        require_counts(decode(content))
         schema = msgspec.json.decode(content, type=_SchemaOnly).schema
         if schema == _SEVERAL:
             return msgspec.json.decode(content, type=_Several).suites
         if schema == "ci-gate/verdict@1":
             return (msgspec.json.decode(content, type=Verdict),)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise FileFormatError(f"is not a verdict: {printable(error)}", where=shown) from error
     raise FileFormatError(
         f"has schema {printable(schema)!r}, which is not a verdict this version reads",

@@ -8,7 +8,7 @@ a number, nor what becomes of one that is none.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -26,6 +26,7 @@ __all__ = [
     "Usd",
     "amount_within",
     "count_within",
+    "require_counts",
 ]
 
 MOST_COUNT: Final = 2**53 - 1
@@ -48,6 +49,27 @@ Seconds = Annotated[float, msgspec.Meta(ge=0, le=MOST_S)]
 Milliseconds = Annotated[float, msgspec.Meta(ge=0, le=MOST_MS)]
 # A standard deviation lies beyond the values that it is of, but by less than this.
 Real = Annotated[float, msgspec.Meta(ge=-10 * MOST_MEASURE, le=10 * MOST_MEASURE)]
+
+
+def require_counts(value: Any) -> None:
+    """Refuse a JSON value in which a whole number is none that any count reaches.
+
+    For a file of which every whole number is shown to somebody.
+
+    Raises
+    ------
+    ValueError
+        One lies beyond 2**53 - 1, either way from 0.
+    """
+    left = [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, dict):
+            left += item.values()
+        elif isinstance(item, list):
+            left += item
+        elif isinstance(item, int) and not -MOST_COUNT <= item <= MOST_COUNT:
+            raise ValueError(f"a whole number in it lies beyond {MOST_COUNT}")
 
 
 def count_within(value: int | None, most: int = MOST_TOKENS) -> int | None:

@@ -5,18 +5,19 @@ its width holds. It knows neither verdicts nor files.
 
 Notes
 -----
-A continuous integration log obeys a line whose first characters are ``::``. Text from outside is
-inert otherwise (``render.escape.inert``), so here no line starts so, and no line is wrapped.
+A continuous integration log obeys a line whose first characters are ``::``, and ``##[`` anywhere.
+Text from outside is inert otherwise (``render.escape.inert``), so here no line has either, and no
+line is wrapped.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
+from ci_gate.errors import unlike_command
 from ci_gate.render.document import Column, Table
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ _ASCII = {"−": "-", "–": "-", "→": "->", "∞": "inf", "…": "..."}  # no
 _GIVEN_UP_FIRST = ("p", "First failure shown", "Detectable drop", "Adjusted p", "95 % interval")
 _GAP = "  "
 _Result = TypeVar("_Result")
-_COMMAND_START = re.compile(r"\A(\s*)::")
 
 
 class _LossyStream:
@@ -93,7 +93,7 @@ def print_line(console: Console, text: str = "", *, style: str = "") -> None:
     """Print one line: no markup, no wrapping, no command, in characters the console has."""
     from rich.text import Text
 
-    line = _COMMAND_START.sub(r"\1: :", in_encoding(text, console.encoding))
+    line = unlike_command(in_encoding(text, console.encoding))
     console.print(Text(line, style=style), soft_wrap=True)
 
 

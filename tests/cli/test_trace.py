@@ -74,6 +74,22 @@ def test_nothing_that_a_trace_says_is_obeyed(place):
     assert "\u202e" not in ended.out
 
 
+@pytest.mark.parametrize("verb", ["show", "diff", "impact"])
+def test_json_of_a_trace_is_safe_in_a_log(place, verb):
+    """In ASCII, and with nothing that a runner obeys, and yet the same text."""
+    said = "##[error]x\u202ey"
+    path = _trace(place.path / "a", said=said, name=said)
+    other = _trace(place.path / "b", said="other", name=said)
+    rest = {"show": [], "diff": [other], "impact": ["--call", "0"]}[verb]
+
+    ended = place.gate("trace", verb, path, *rest, "--json")
+
+    assert ended.status in (0, 1), ended.err
+    assert ended.out.isascii()
+    assert "##[" not in ended.out
+    assert all(json.loads(line) for line in ended.out.splitlines())
+
+
 def test_whole_traces_are_verified(place):
     """With the digest that a run file has of them."""
     path = _trace(place.path)
