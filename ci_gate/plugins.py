@@ -13,6 +13,8 @@ from ci_gate.agents.strictness import Strictness, require_python
 from ci_gate.errors import printable
 from ci_gate.grading import answer, file, own, sql
 from ci_gate.grading.own import CallGrader, InitialState
+from ci_gate.grading.state import grader as state
+from ci_gate.grading.state.grader import InitialStates
 from ci_gate.model.agent import AgentSpec, FaultPolicy
 from ci_gate.model.suite import GraderSpec, Task
 from ci_gate.ports import Agent, Grader, GradersByTask
@@ -47,10 +49,13 @@ class GraderPorts(NamedTuple):
         Runs a function of the team's own in a worker.
     initial : InitialState
         Places of the world as it was at the start of a trial.
+    states : InitialStates or None
+        What lies in those places, where somebody has read it already.
     """
 
     call: CallGrader
     initial: InitialState
+    states: InitialStates | None = None
 
 
 class GraderKind(NamedTuple):
@@ -72,6 +77,10 @@ GRADERS: Final[Mapping[str, GraderKind]] = {
     "answer": GraderKind(answer.validate, lambda spec, _: answer.build(spec)),
     "sql": GraderKind(sql.validate, lambda spec, _: sql.build(spec)),
     "file": GraderKind(file.validate, lambda spec, _: file.build(spec)),
+    "state": GraderKind(
+        state.validate,
+        lambda spec, ports: state.build(spec, states=ports.states or InitialStates(ports.initial)),
+    ),
     "python": GraderKind(
         own.validate, lambda spec, ports: own.build(spec, call=ports.call, initial=ports.initial)
     ),

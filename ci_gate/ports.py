@@ -130,6 +130,10 @@ class TrialSandbox(Protocol):
     """The world of one trial: its own copy, gone when the trial ends."""
 
     @property
+    def folder(self) -> Path | None:
+        """Folder that holds the whole world of the trial, or None where there is none."""
+
+    @property
     def workdir(self) -> Path | None:
         """Folder with a fresh copy of the fixture, or None where the task has no fixture."""
 

@@ -10,6 +10,7 @@ from ci_gate.grading.answer import AnswerGrader
 from ci_gate.grading.file import FileGrader
 from ci_gate.grading.own import OwnGrader
 from ci_gate.grading.sql import SqlGrader
+from ci_gate.grading.state.grader import StateGrader
 from ci_gate.plugins import GRADERS, GraderPorts, grader_problems, graders_of
 from tests.trials import spec_of, task_of
 
@@ -17,6 +18,7 @@ OPTIONS: Mapping[str, dict[str, Any]] = {
     "answer": {"contains": "x"},
     "sql": {"query": "SELECT 1", "equals": 1},
     "file": {"path": "a.txt", "exists": True},
+    "state": {"checks": [{"unchanged": True}]},
     "python": {"function": "desk:grade"},
 }
 
@@ -31,7 +33,13 @@ def test_every_type_is_checked_and_built() -> None:
     assert [problem for spec in specs for problem in grader_problems(spec)] == []
     ports = GraderPorts(call=no_worker, initial=lambda trial: {})
     built = graders_of([task_of("one", graders=specs), task_of("two")], ports)
-    assert list(map(type, built["one"])) == [AnswerGrader, SqlGrader, FileGrader, OwnGrader]
+    assert list(map(type, built["one"])) == [
+        AnswerGrader,
+        SqlGrader,
+        FileGrader,
+        StateGrader,
+        OwnGrader,
+    ]
     assert built["two"] == ()
     assert set(OPTIONS) == set(GRADERS)
 
@@ -42,7 +50,7 @@ def test_unknown_types_are_named_with_the_nearest() -> None:
         "unknown type of grader 'answers'; did you mean 'answer'?"
     ]
     assert grader_problems(spec_of("zzz")) == [
-        "unknown type of grader 'zzz'; types are answer, sql, file, python"
+        "unknown type of grader 'zzz'; types are answer, sql, file, state, python"
     ]
 
 

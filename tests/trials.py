@@ -30,7 +30,14 @@ def spec_of(kind: str, **options: Any) -> GraderSpec:
 class BareWorld:
     """A sandbox of given places, in which every call succeeds; fills ``ports.TrialSandbox``."""
 
-    def __init__(self, *, workdir: Path | None = None, database: Path | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        folder: Path | None = None,
+        workdir: Path | None = None,
+        database: Path | None = None,
+    ) -> None:
+        self.folder = folder
         self.workdir = workdir
         self.database = database
         self.postgres: str | None = None

@@ -93,7 +93,8 @@ def judge(trajectory: Trajectory, grades: Sequence[Grade]) -> Judgement:
 def _without_addresses(grade: Grade) -> Grade:
     if grade.reason is None:
         return grade
-    return msgspec.structs.replace(grade, reason=without_addresses(grade.reason))
+    detail = without_addresses(grade.detail) if grade.detail else grade.detail
+    return msgspec.structs.replace(grade, reason=without_addresses(grade.reason), detail=detail)
 
 
 def record_of(

@@ -20,6 +20,7 @@ from ci_gate.engine.real_clock import RealClock
 from ci_gate.engine.runner import run_trials
 from ci_gate.engine.settings import EngineSettings, RunResult, default_jobs
 from ci_gate.errors import AgentSetupError
+from ci_gate.gate.initial_states import checked_states
 from ci_gate.gate.metering import Metered
 from ci_gate.gate.pricing import Pricing
 from ci_gate.gate.recording import redactor_maker
@@ -190,15 +191,18 @@ async def started(execution: Execution, *, witness: Witness | None = None) -> As
         model_rate_permille=_model_rate(execution),
     ) as worlds:
         worlds.prepare(execution.suite.tasks)
+        ports = GraderPorts(
+            call=own.call,
+            initial=worlds.initial,
+            states=checked_states(execution.suite.tasks, worlds.initial),
+        )
 
         async def run(work: Work) -> RunResult:
             return await run_trials(
                 work.trials,
                 agent=played if witness is None else witness.watching(played),
                 sandboxes=worlds,
-                graders=graders_of(
-                    execution.suite.tasks, GraderPorts(call=own.call, initial=worlds.initial)
-                ),
+                graders=graders_of(execution.suite.tasks, ports),
                 sink=work.sink,
                 progress=work.progress,
                 clock=RealClock(),

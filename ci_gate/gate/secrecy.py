@@ -54,9 +54,12 @@ def _reason(reason: str | None, redactor: Redactor) -> str | None:
 
 
 def _grade(grade: Grade, redactor: Redactor) -> Grade:
-    if grade.reason is None:
+    if grade.reason is None and not grade.detail:
         return grade
-    return msgspec.structs.replace(grade, reason=redactor.reason(grade.reason))
+    detail = grade.detail
+    if detail:
+        detail = "\n".join(redactor.reason(line) for line in detail.split("\n"))
+    return msgspec.structs.replace(grade, reason=_reason(grade.reason, redactor), detail=detail)
 
 
 def trajectory_without(trajectory: Trajectory, redactor: Redactor) -> Trajectory:

@@ -42,6 +42,7 @@ InitialState = Callable[[PlannedTrial], Mapping[str, str | None]]
 """Gives the places of the world as it was at the start: ``database`` and ``workdir``."""
 
 _FUNCTION: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+_PLACES: Final = ("database", "workdir", "postgres")
 _RESULT_KEYS: Final = frozenset({"passed", "reason", "score", "grader"})
 
 
@@ -69,10 +70,11 @@ class OwnGrader:
         self, trial: PlannedTrial, trajectory: Trajectory, sandbox: TrialSandbox
     ) -> Grade:
         """Return what the function says of the trial."""
+        before = self._initial(trial)
         payload = {
             "task": {**trial.task.shown(), "tags": list(trial.task.tags)},
             "trajectory": msgspec.to_builtins(trajectory),
-            "before": dict(self._initial(trial)),
+            "before": {name: place for name, place in before.items() if name in _PLACES},
             "after": {
                 "database": _text(sandbox.database),
                 "workdir": _text(sandbox.workdir),

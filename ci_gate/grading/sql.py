@@ -18,7 +18,19 @@ from ci_gate.model.suite import GraderSpec, PlannedTrial
 from ci_gate.model.trial import Grade, Trajectory
 from ci_gate.ports import TrialSandbox
 
-__all__ = ["LONGEST_QUERY_S", "MOST_ROWS", "SqlGrader", "build", "validate"]
+__all__ = [
+    "LONGEST_QUERY_S",
+    "MOST_ROWS",
+    "Row",
+    "SqlGrader",
+    "build",
+    "difference_of",
+    "expectation_problems",
+    "expected_rows",
+    "query_problems",
+    "rows_of",
+    "validate",
+]
 
 MOST_ROWS: Final = 1_000
 """Rows of a result, beyond which it is refused."""
@@ -80,14 +92,15 @@ class SqlGrader:
             return str(error)
         except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
             return said(error)
-        return None if found == self._expected else _difference(self._expected, found)
+        return None if found == self._expected else difference_of(self._expected, found)
 
     def _result(self, database: Path) -> list[Row]:
         with reading(database, self._longest_s) as connection:
-            return _rows(connection.execute(self._query))
+            return rows_of(connection.execute(self._query))
 
 
-def _rows(cursor: sqlite3.Cursor) -> list[Row]:
+def rows_of(cursor: sqlite3.Cursor) -> list[Row]:
+    """Return the rows of a result; raises ``UnusableError`` where there are too many."""
     rows: list[Row] = []
     characters = 0
     for row in cursor:
@@ -101,7 +114,8 @@ def _rows(cursor: sqlite3.Cursor) -> list[Row]:
     return rows
 
 
-def _difference(expected: list[Row], found: list[Row]) -> str:
+def difference_of(expected: list[Row], found: list[Row]) -> str:
+    """Return both results in one line."""
     if _is_scalar(expected) and _is_scalar(found):
         return f"expected {_shown(expected[0][0])}, found {_shown(found[0][0])}"
     return f"expected {_shown_rows(expected)}, found {_shown_rows(found)}"
@@ -132,13 +146,14 @@ def validate(spec: GraderSpec) -> list[str]:
     options = spec.options
     return [
         *unknown_options(options, _OPTIONS),
-        *_query_problems(options.get("query")),
+        *query_problems(options.get("query")),
         *count_problems(options, _EXPECTATIONS, most=1),
-        *_expectation_problems(options),
+        *expectation_problems(options),
     ]
 
 
-def _query_problems(query: Any) -> Iterator[str]:
+def query_problems(query: Any) -> Iterator[str]:
+    """Yield what is wrong with a query."""
     if not isinstance(query, str) or not query.strip():
         yield "option 'query' must be an SQL query"
         return
@@ -154,7 +169,8 @@ def _query_problems(query: Any) -> Iterator[str]:
                 yield "option 'query' must only read: begin it with SELECT or WITH"
 
 
-def _expectation_problems(options: Mapping[str, Any]) -> Iterator[str]:
+def expectation_problems(options: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with ``equals`` and ``empty``."""
     if "empty" in options and options["empty"] is not True:
         yield "option 'empty' can only be true; give the expected rows as 'equals'"
     if "equals" in options and not _is_result(options["equals"]):
@@ -179,10 +195,11 @@ def _is_cell(value: Any) -> bool:
 
 def build(spec: GraderSpec) -> SqlGrader:
     """Return the grader of options that ``validate`` has passed."""
-    return SqlGrader(spec.name, spec.options["query"], _expected(spec.options))
+    return SqlGrader(spec.name, spec.options["query"], expected_rows(spec.options))
 
 
-def _expected(options: Mapping[str, Any]) -> list[Row]:
+def expected_rows(options: Mapping[str, Any]) -> list[Row]:
+    """Return the rows that ``equals`` means; none where it is absent."""
     value = options.get("equals", [])
     rows = value if isinstance(value, list) else [value]
     return [tuple(row) if isinstance(row, list) else (row,) for row in rows]

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from ci_gate.model.amounts import MOST_COUNT, Count, Real, Seconds, Usd
 
@@ -67,6 +68,9 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         Partial score from 0 to 1; reported, never decisive.
     cause : Cause or None
         ``grader-error`` where the grader itself is at fault; None: its word is sound.
+    detail : str, optional
+        What was expected and is there instead, on several lines of at most 4,096 characters
+        together, each inert by itself; absent where the reason says it all.
     """
 
     grader: str
@@ -74,6 +78,7 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     reason: str | None = None
     score: Real | None = None
     cause: Cause | None = None
+    detail: str | UnsetType | None = UNSET
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):

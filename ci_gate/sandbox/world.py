@@ -155,9 +155,10 @@ class WorldFactory:
         recorder = None if self._recorder_of is None else self._recorder_of(trial)
         source = None if self._source_of is None else self._source_of(trial)
         if known is None:
-            workdir = self._new_folder() if self._always_workdir else None
+            folder = self._new_folder() if self._always_workdir else None
+            workdir = None if folder is None else _made(folder / WORK)
             return World(
-                folder=workdir,
+                folder=folder,
                 workdir=workdir,
                 now=self._now,
                 injector=injector,
@@ -171,8 +172,7 @@ class WorldFactory:
         postgres = self._postgres_copy(known, trial)
         workdir = _below(folder, known.template.work)
         if workdir is None and self._always_workdir:
-            workdir = folder / WORK
-            workdir.mkdir(mode=0o700)
+            workdir = _made(folder / WORK)
         database = _below(folder, known.template.database)
         return World(
             folder=folder,
@@ -205,14 +205,14 @@ class WorldFactory:
         Returns
         -------
         mapping
-            ``database`` and ``workdir``: absolute paths, ``postgres``: a URL; None for what the
-            task does not have.
+            ``folder``, ``database`` and ``workdir``: absolute paths, ``postgres``: a URL; None for
+            what the task does not have.
         """
         known = self._known_state(trial.task)
         if known is None:
-            return {"database": None, "workdir": None, "postgres": None}
+            return {"folder": None, "database": None, "workdir": None, "postgres": None}
         template = known.template
-        places = {"database": template.database, "workdir": template.work}
+        places = {"folder": "", "database": template.database, "workdir": template.work}
         found = {
             name: None if place is None else str(template.folder / place)
             for name, place in places.items()
@@ -280,6 +280,11 @@ class WorldFactory:
         folder = self._private.folder / f"{next(self._count):06d}"
         folder.mkdir(mode=0o700)
         return folder
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 def _below(folder: Path, place: str | None) -> Path | None:
@@ -361,6 +366,11 @@ class World:
         self._source = source
         self._before = before
         self._has_state = before is not None
+
+    @property
+    def folder(self) -> Path | None:
+        """Folder that holds the whole world, or None where there is none."""
+        return self._folder
 
     @property
     def workdir(self) -> Path | None:

@@ -57,7 +57,8 @@ def test_the_function_gets_task_trajectory_and_both_worlds() -> None:
     assert payload["trajectory"]["answer"] == "Done."
     assert payload["trajectory"]["steps"][0]["name"] == "refund"
     assert payload["before"] == {"database": "/before/world.db", "workdir": None}
-    assert payload["after"] == {"database": "/after/world.db", "workdir": None}
+    after = {"database": "/after/world.db", "workdir": None, "postgres": None}
+    assert payload["after"] == after
 
 
 @pytest.mark.parametrize(

@@ -219,7 +219,9 @@ def test_the_initial_state_is_named_for_graders(
         assert connection.execute("SELECT id FROM orders").fetchall() == [(4812,)]
     places = factory.initial(trial_of(folder_task))
     assert (Path(str(places["workdir"])) / "note.txt").read_text() == "hello"
-    assert factory.initial(trial_of()) == {"database": None, "workdir": None, "postgres": None}
+    assert factory.initial(trial_of()) == dict.fromkeys(
+        ("folder", "database", "workdir", "postgres")
+    )
 
 
 def test_every_trial_starts_at_the_same_moment(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def unordered(state: WorldState) -> object:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(STATES, STATES)
 def test_changes_applied_to_what_was_give_what_is(before: WorldState, after: WorldState) -> None:
     """Nothing that changed is missing from a difference, and nothing is in it that did not."""
@@ -51,7 +51,7 @@ def test_changes_applied_to_what_was_give_what_is(before: WorldState, after: Wor
     assert changes.is_empty == (unordered(before) == unordered(after))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(STATES)
 def test_the_order_of_rows_is_no_change(state: WorldState) -> None:
     """Rows and records have no order."""
