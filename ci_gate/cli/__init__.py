@@ -38,6 +38,7 @@ _VERBS = {
     "replay": _Verb("replay", "Run one trial again with its seed and show what happens."),
     "baseline": _Verb("baseline", "Update, show, diff or trace the history of a baseline."),
     "trace": _Verb("trace", "Record, show, verify and compare trials."),
+    "task": _Verb("task", "Turn a recorded trial into a task."),
     "power": _Verb("power", "Say what a check would see, and what seeing more costs."),
     "selfcheck": _Verb("selfcheck", "Measure this gate's false alarms on an unchanged agent."),
     "report": _Verb("report", "Render a stored verdict as Markdown, JUnit XML or text."),
