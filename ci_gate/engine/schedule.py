@@ -152,7 +152,9 @@ class Schedule:
         return is_final
 
     def _again(self, trial: PlannedTrial, record: TrialRecord) -> bool:
-        if not self._settings.retries or trial.key in self._last:
+        retries = self._settings.retries
+        # A session that continues another can be given a trial for its last attempt.
+        if not retries or trial.key in self._last or trial.attempt > retries + 1:
             return False
         self._errored[trial.key] = _next_attempt(trial), record
         if trial.attempt <= self._settings.retries:

@@ -134,11 +134,15 @@ class _Run:
         """Run what is missing and return what the run file holds then."""
         before = read_lines(self._prepared.path)
         since = before.header.created if self._options.resume else None
-        with SideJournal(self._path, self._header(), self._suite, since=since) as journal:
+        with self._journal(since) as journal:
             remarks = self._execute(journal, watch, before.spent_usd)
         tasks = {task.id: task.digest for task in self._suite.tasks}
         side = to_side(load_run(self._path), tasks=tasks)
         return Calm(side=side, spent_usd=read_lines(self._path).spent_usd, remarks=remarks)
+
+    def _journal(self, since: str | None) -> SideJournal:
+        retries = self._prepared.retries
+        return SideJournal(self._path, self._header(), self._suite, since=since, retries=retries)
 
     def _header(self) -> RunHeader:
         return msgspec.structs.replace(

@@ -61,6 +61,8 @@ class Prepared:
     budget_usd : float or None
     path : Path
         The run file.
+    retries : int
+        Further attempts at once of a trial that errored.
     measurement : Measurement or None
         Against what it is decided when the run is enough; None: its plan is run as it is.
     answers : SuiteAnswers or None
@@ -72,6 +74,7 @@ class Prepared:
     policy: Policy
     budget_usd: float | None
     path: Path
+    retries: int
     measurement: Measurement | None = None
     answers: SuiteAnswers | None = None
 
@@ -119,6 +122,7 @@ def prepare(
         policy=policy,
         budget_usd=suite_config.budget_usd,
         path=(folder or results_of(project)) / f"{suite.name}.run.jsonl",
+        retries=project.config.run.retries,
         measurement=measurement,
     )
     return prepared if answered_mode(project.config) is None else _answered(project, prepared)

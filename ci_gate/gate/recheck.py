@@ -310,7 +310,15 @@ def _measured(subject: Subject, sides: tuple[_Fresh, ...], watch: Watch) -> list
     paths = _paths(subject.project, subject.suite)
     with ExitStack() as stack:
         journals = [
-            stack.enter_context(SideJournal(path, _header(subject, side), side.suite, since=since))
+            stack.enter_context(
+                SideJournal(
+                    path,
+                    _header(subject, side),
+                    side.suite,
+                    since=since,
+                    retries=side.config.run.retries,
+                )
+            )
             for path, side in zip(paths, sides, strict=True)
         ]
         parties = [

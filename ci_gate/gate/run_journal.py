@@ -6,24 +6,22 @@ run, nor what is recorded of their calls.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
-
 from ci_gate.gate.answers import kept_with
 from ci_gate.gate.execution import Executed, Work
+from ci_gate.gate.pending import pending_of, refuse_foreign
 from ci_gate.gate.planning import finished_rounds, planned_trials
 from ci_gate.gate.preparing import Prepared, RunOptions
 from ci_gate.gate.reports import forget_verdict
 from ci_gate.gate.steering import Session, SteeredRun, decisions_of_the_gate, steered
 from ci_gate.model.run import Stop, StopReason
 from ci_gate.model.suite import PlannedTrial
-from ci_gate.model.trial import Status, TrialRecord
 from ci_gate.ports import OutcomeSink, RoundWatcher
-from ci_gate.store.journal import Journal, TrialKey
+from ci_gate.store.journal import Journal
 from ci_gate.store.runs import RunFile
 from ci_gate.store.traces import clear_traces
 
@@ -70,6 +68,7 @@ class RunJournal:
                 prepared.path, prepared.header, resume=options.resume, fresh=options.fresh
             )
             self._journal = self._stack.enter_context(journal)
+            refuse_foreign(prepared.suite, journal.records.values(), prepared.path)
             if journal.footer is None:
                 self._forget_verdict()
             self.remarks += _on_resuming(journal)
@@ -112,13 +111,15 @@ class RunJournal:
 
     def _whole_plan(self, journal: Journal, watcher: RoundWatcher) -> Work:
         planned = self._planned(journal)
-        missing = _missing(planned, journal.records)
+        pending = pending_of(planned, journal.records, retries=self._prepared.retries)
         return Work(
-            trials=missing,
+            trials=pending.due,
+            late=pending.late,
             sink=self._sink(journal),
             progress=watcher,
             spent_usd=journal.spent_usd,
-            done=len(planned) - len(missing),
+            planned=len(planned),
+            done=len(planned) - len(pending),
         )
 
     def _steered_work(self, run: SteeredRun, journal: Journal, watcher: RoundWatcher) -> Work:
@@ -163,17 +164,3 @@ def _on_resuming(journal: Journal) -> list[str]:
         return []
     size = journal.dropped_bytes
     return [f"The journal ended in a torn line of {size} bytes; that trial ran again."]
-
-
-def _missing(
-    trials: Sequence[PlannedTrial], finished: Mapping[TrialKey, TrialRecord]
-) -> list[PlannedTrial]:
-    """Return the trials without a judgement; an errored one gets another attempt."""
-    missing = []
-    for trial in trials:
-        record = finished.get(trial.key)
-        if record is None:
-            missing.append(trial)
-        elif record.status is Status.ERRORED:
-            missing.append(msgspec.structs.replace(trial, attempt=record.attempt + 1))
-    return missing

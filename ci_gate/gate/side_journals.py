@@ -6,20 +6,18 @@ the run of this check. It must not know what the trials are for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-import msgspec
-
 from ci_gate.errors import FileFormatError, JournalError, printable
+from ci_gate.gate.pending import pending_of, refuse_foreign
 from ci_gate.gate.planning import finished_rounds, planned_trials
 from ci_gate.model.run import RunHeader, Stop, StopReason
 from ci_gate.model.suite import PlannedTrial, Suite
-from ci_gate.model.trial import Status, TrialRecord
+from ci_gate.model.trial import TrialRecord
 from ci_gate.store.files import open_regular
-from ci_gate.store.journal import Journal, TrialKey
+from ci_gate.store.journal import Journal
 from ci_gate.store.scan import Scan, scan
 
 __all__ = ["SideJournal", "read_lines", "refuse_unfinished"]
@@ -79,11 +77,16 @@ class SideJournal:
     since : str or None
         When the run of the check was begun, ISO 8601: what is older belongs to another. None
         continues nothing.
+    retries : int
+        Further attempts at once of a trial that errored.
     """
 
-    def __init__(self, path: Path, header: RunHeader, suite: Suite, *, since: str | None) -> None:
+    def __init__(
+        self, path: Path, header: RunHeader, suite: Suite, *, since: str | None, retries: int
+    ) -> None:
         self.path = path
-        self._journal = _opened(path, header, since)
+        self._retries = retries
+        self._journal = _opened(path, header, suite, since)
         assert header.plan is not None
         self._trials = list(planned_trials(suite, repeats=header.plan.repeats))
 
@@ -109,10 +112,11 @@ class SideJournal:
         return len(self._trials)
 
     def missing(self) -> list[PlannedTrial]:
-        """Return the trials without a judgement; an errored one gets another attempt."""
+        """Return the trials that want an attempt, those with only their last left behind them."""
         if self._journal.footer is not None:
             return []
-        return list(_missing(self._trials, self._journal.records))
+        pending = pending_of(self._trials, self._journal.records, retries=self._retries)
+        return [*pending.due, *pending.late]
 
     def append(self, record: TrialRecord) -> None:
         """Keep an attempt that ended."""
@@ -125,14 +129,24 @@ class SideJournal:
             self._journal.finish(Stop(round=rounds, reason=reason))
 
 
-def _opened(path: Path, header: RunHeader, since: str | None) -> Journal:
+def _opened(path: Path, header: RunHeader, suite: Suite, since: str | None) -> Journal:
     if since is not None and _belongs(path, since):
         try:
-            return Journal.open(path, header, resume=True)
+            return _continued(path, header, suite)
         except JournalError:
             # Of another agent or of other tasks: nobody waits for it any more.
             pass
     return Journal.open(path, header, fresh=True)
+
+
+def _continued(path: Path, header: RunHeader, suite: Suite) -> Journal:
+    journal = Journal.open(path, header, resume=True)
+    try:
+        refuse_foreign(suite, journal.records.values(), path)
+    except JournalError:
+        journal.close()
+        raise
+    return journal
 
 
 def _belongs(path: Path, since: str) -> bool:
@@ -142,14 +156,3 @@ def _belongs(path: Path, since: str) -> bool:
     except FileFormatError:
         return False
     return created is not None and created >= since
-
-
-def _missing(
-    trials: Iterable[PlannedTrial], finished: Mapping[TrialKey, TrialRecord]
-) -> Iterable[PlannedTrial]:
-    for trial in trials:
-        record = finished.get(trial.key)
-        if record is None:
-            yield trial
-        elif record.status is Status.ERRORED:
-            yield msgspec.structs.replace(trial, attempt=record.attempt + 1)

@@ -6,26 +6,25 @@ business of ``ci_gate.decision``, how trials are run that of ``ci_gate.engine``.
 
 Notes
 -----
-A trial that errored is tried again at once, ``retries`` times, and once more at the end: before a
-stop takes effect, or where the plan ends. How many attempts it had says where it stands, whichever
-session made them; one that had them all is final.
+The end, at which a trial that errored gets its last attempt (``ci_gate.gate.pending``), is before a
+stop takes effect, or where the plan ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from ci_gate.gate.pending import Pending, Records, is_last, pending_of
 from ci_gate.gate.planning import Round, planned_trials, rounds_of
 from ci_gate.model.policy import Policy
 from ci_gate.model.run import RunHeader, Side, Stop, StopReason
 from ci_gate.model.suite import PlannedTrial, Suite
-from ci_gate.model.trial import Status, TrialRecord
+from ci_gate.model.trial import TrialRecord
 from ci_gate.ports import OutcomeSink, RoundWatcher, Steering
-from ci_gate.store.journal import TrialKey
 from ci_gate.store.runs import side_so_far
 
 if TYPE_CHECKING:
@@ -41,9 +40,6 @@ __all__ = [
     "may_be_steered",
     "steered",
 ]
-
-Records = Mapping[TrialKey, TrialRecord]
-"""The surviving record of each trial, in the order of the lines."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,35 +100,9 @@ class Measurement:
         """Return all trials of so many repeats."""
         return list(planned_trials(self.suite, repeats=repeats))
 
-    def due(self, trials: Iterable[PlannedTrial], records: Records) -> list[PlannedTrial]:
-        """Return those that are to be run now: never run, or with attempts at once left."""
-        return [
-            _next_attempt(trial, records)
-            for trial in trials
-            if trial.key not in records or self._attempts_left(records[trial.key]) > 1
-        ]
-
-    def late(self, trials: Iterable[PlannedTrial], records: Records) -> list[PlannedTrial]:
-        """Return those that have only their attempt at the end left."""
-        return [
-            _next_attempt(trial, records)
-            for trial in trials
-            if trial.key in records and self._attempts_left(records[trial.key]) == 1
-        ]
-
-    def is_last(self, record: TrialRecord) -> bool:
-        """Return whether this was the attempt at the end."""
-        return bool(self.retries) and record.attempt > self.retries + 1
-
-    def _attempts_left(self, record: TrialRecord) -> int:
-        if record.status is not Status.ERRORED or not self.retries:
-            return 0
-        return self.retries + 2 - record.attempt
-
-
-def _next_attempt(trial: PlannedTrial, records: Records) -> PlannedTrial:
-    record = records.get(trial.key)
-    return trial if record is None else msgspec.structs.replace(trial, attempt=record.attempt + 1)
+    def pending(self, trials: Iterable[PlannedTrial], records: Records) -> Pending:
+        """Return what is left of these trials."""
+        return pending_of(trials, records, retries=self.retries)
 
 
 def may_be_steered(measurement: Measurement) -> Measurement | None:
@@ -144,15 +114,15 @@ def may_be_steered(measurement: Measurement) -> Measurement | None:
         Its plan says how many repeats are asked for.
     """
     from ci_gate.decision.curtailment import why_not_curtailed
+    from ci_gate.decision.extension import why_not_extended
 
-    header, policy = measurement.header, measurement.policy
-    plan = header.plan
-    assert plan is not None
-    whole = why_not_curtailed(measurement.baseline, measurement.side(()), policy)
-    extend = policy.on_borderline == "extend" and 1 == plan.repeats < plan.max_repeats
-    if whole is not None and not extend:
+    header = measurement.header
+    assert header.plan is not None
+    asked = measurement.baseline, measurement.side(()), measurement.policy
+    curtail, extend = why_not_curtailed(*asked) is None, why_not_extended(*asked) is None
+    if not (curtail or extend):
         return None
-    plan = msgspec.structs.replace(plan, curtail=whole is None, extend=extend)
+    plan = msgspec.structs.replace(header.plan, curtail=curtail, extend=extend)
     return replace(measurement, header=msgspec.structs.replace(header, plan=plan))
 
 
@@ -233,8 +203,9 @@ class _Curtailed(_Recorded):
         self._rounds = rounds_of(self.planned)
         self._round = self._last_begun()
         begun = [t for t in self.planned if _round_of(t) <= self._rounds[self._round]]
-        self.due: Sequence[PlannedTrial] = measurement.due(begun, records)
-        self.late: Sequence[PlannedTrial] = measurement.late(begun, records)
+        pending = measurement.pending(begun, records)
+        self.due: Sequence[PlannedTrial] = pending.due
+        self.late: Sequence[PlannedTrial] = pending.late
         # A stop was decided, and the attempts before it takes effect were not all made.
         self._is_ending = bool(self.late) and not self.due and self._has_begun_to_end()
 
@@ -247,7 +218,7 @@ class _Curtailed(_Recorded):
         latest = self._rounds[self._round]
         has_begun = False
         for record in self._records.values():
-            if self._measurement.is_last(record):
+            if is_last(record, retries=self._measurement.retries):
                 has_begun = True
             elif (record.repeat, record.trial) == latest:
                 has_begun = False
@@ -299,8 +270,9 @@ class _Extended(_Recorded):
         self._asked_for = plan.repeats
         self._repeats = self._begun(plan.repeats)
         self.planned: Sequence[PlannedTrial] = measurement.trials(self._repeats)
-        self.due: Sequence[PlannedTrial] = measurement.due(self.planned, records)
-        self.late: Sequence[PlannedTrial] = measurement.late(self.planned, records)
+        pending = measurement.pending(self.planned, records)
+        self.due: Sequence[PlannedTrial] = pending.due
+        self.late: Sequence[PlannedTrial] = pending.late
 
     def _begun(self, repeats: int) -> int:
         """Return the repeats to which the looks of earlier sessions went on."""

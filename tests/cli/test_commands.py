@@ -95,6 +95,21 @@ def test_an_unfinished_journal_needs_a_decision(repository):
     assert sorted(strip_timing(path.read_bytes())) == sorted(strip_timing(b"".join(whole)))
 
 
+def test_a_journal_with_a_foreign_trial_is_refused_before_the_first(repository):
+    """Its footer could not be written at the end, and all trials would have been for nothing."""
+    repository.gate("run", "--quiet")
+    path = repository.path / ".ci-gate/example.run.jsonl"
+    head, first, *_ = path.read_text().splitlines(keepends=True)
+    line = json.loads(first)
+    path.write_text(head + json.dumps({**line, "task_digest": "sha256:other"}) + "\n")
+
+    resumed = repository.gate("run", "--resume")
+
+    assert resumed.status == 2
+    assert f"trial {line['trial']} of task {line['task']} has task_digest" in resumed.err
+    assert path.read_text().count("\n") == 2
+
+
 def strip_timing(content: bytes) -> list[str]:
     """Return the trial lines without what differs between two runs."""
     lines = [json.loads(line) for line in content.splitlines()]

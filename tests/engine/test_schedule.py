@@ -70,3 +70,17 @@ def test_the_order_does_not_depend_on_how_the_plan_was_given() -> None:
     keys = [(t.repeat, t.trial, t.task.id) for t in in_order(trials)]
     assert keys == sorted(keys)
     assert len(msgspec.json.encode(keys)) > 0
+
+
+def test_a_trial_that_comes_for_its_last_attempt_is_final_then() -> None:
+    """However often a run is interrupted, a trial has no more attempts than in one go."""
+
+    async def main() -> None:
+        last = msgspec.structs.replace(plan(["a"])[0], attempt=4)
+        schedule = Schedule([last], settings=EngineSettings(retries=2), clock=QuickClock())
+        trial = await schedule.next()
+        assert trial is not None
+        assert settle(schedule, trial)
+        assert schedule.is_settled
+
+    asyncio.run(main())

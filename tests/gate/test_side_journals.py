@@ -59,7 +59,7 @@ def begun(tmp_path: Path) -> Callable[..., Path]:
 
     def make(*statuses: Status, created: str = LATER, finish: StopReason | None = None) -> Path:
         path = tmp_path / "side.run.jsonl"
-        with SideJournal(path, header(created), SUITE, since=None) as journal:
+        with SideJournal(path, header(created), SUITE, since=None, retries=2) as journal:
             for trial, status in zip(journal.missing(), statuses, strict=False):
                 journal.append(record(trial, status))
             if finish is not None:
@@ -72,7 +72,7 @@ def begun(tmp_path: Path) -> Callable[..., Path]:
 def test_a_new_one_misses_everything_and_ends_with_a_footer(tmp_path: Path) -> None:
     """Two tasks, two seeds, two runs; round by round."""
     path = tmp_path / "new.run.jsonl"
-    with SideJournal(path, header(), SUITE, since=BEGUN) as journal:
+    with SideJournal(path, header(), SUITE, since=BEGUN, retries=2) as journal:
         missing = journal.missing()
         for trial in missing:
             journal.append(record(trial))
@@ -88,7 +88,9 @@ def test_one_of_this_run_is_continued(begun: Callable[..., Path]) -> None:
     """What was judged is not run again; an errored trial gets a further attempt."""
     path = begun(Status.PASSED, Status.ERRORED, Status.FAILED)
 
-    with SideJournal(path, header("2026-11-30T14:00:00Z"), SUITE, since=BEGUN) as journal:
+    with SideJournal(
+        path, header("2026-11-30T14:00:00Z"), SUITE, since=BEGUN, retries=2
+    ) as journal:
         missing = journal.missing()
 
     assert journal.spent_usd == 1.5
@@ -104,7 +106,7 @@ def test_a_finished_one_of_this_run_is_left_as_it_is(begun: Callable[..., Path])
     path = begun(*[Status.PASSED] * 8, finish=StopReason.COMPLETE)
     kept = path.read_bytes()
 
-    with SideJournal(path, header(), SUITE, since=BEGUN) as journal:
+    with SideJournal(path, header(), SUITE, since=BEGUN, retries=2) as journal:
         assert journal.missing() == []
         journal.finish(StopReason.COMPLETE)
 
@@ -126,7 +128,7 @@ def test_any_other_is_begun_anew(
     """Trials of another check, or of another agent, are not this recheck's."""
     path = begun(Status.PASSED, created=created)
 
-    with SideJournal(path, header(agent=agent), SUITE, since=since) as journal:
+    with SideJournal(path, header(agent=agent), SUITE, since=since, retries=2) as journal:
         assert len(journal.missing()) == 8
 
     assert path.read_bytes().count(b"\n") == 1
@@ -137,7 +139,7 @@ def test_a_damaged_one_is_begun_anew(begun: Callable[..., Path]) -> None:
     path = begun(Status.PASSED)
     path.write_text("nonsense\n")
 
-    with SideJournal(path, header(), SUITE, since=BEGUN) as journal:
+    with SideJournal(path, header(), SUITE, since=BEGUN, retries=2) as journal:
         assert len(journal.missing()) == 8
 
 
@@ -177,5 +179,14 @@ def test_a_header_without_a_date_is_of_no_check(begun: Callable[..., Path]) -> N
     bare["created"] = None
     path.write_bytes(msgspec.json.encode(bare) + b"\n" + lines[1])
 
-    with SideJournal(path, header(), SUITE, since=BEGUN) as journal:
+    with SideJournal(path, header(), SUITE, since=BEGUN, retries=2) as journal:
+        assert len(journal.missing()) == 8
+
+
+def test_one_with_trials_of_another_suite_is_begun_anew(begun: Callable[..., Path]) -> None:
+    """Its footer could not be written after all that is missing had run."""
+    path = begun(Status.PASSED)
+    path.write_bytes(path.read_bytes().replace(b"sha256:a", b"sha256:z"))
+
+    with SideJournal(path, header(), SUITE, since=BEGUN, retries=2) as journal:
         assert len(journal.missing()) == 8
