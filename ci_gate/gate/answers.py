@@ -9,7 +9,7 @@ from ci_gate.gate.project import Project
 from ci_gate.gate.recordings import recordings_of
 from ci_gate.gate.replayed_suite import ReplayedSuite
 from ci_gate.gate.sandboxed_suite import SandboxedSuite
-from ci_gate.model.run import AnsweredMode, RunHeader
+from ci_gate.model.run import AnsweredMode, Plan, RunHeader
 from ci_gate.model.suite import PlannedTrial, Suite
 from ci_gate.model.trial import TrialRecord
 from ci_gate.ports import OutcomeSink, TrialRunner
@@ -32,6 +32,9 @@ class SuiteAnswers(Protocol):
     @property
     def remarks(self) -> list[str]:
         """What is odd about the recordings."""
+
+    def require(self, plan: Plan) -> None:
+        """Refuse a plan that the recordings do not serve; raises ``GateError``."""
 
     def source_of(self, trial: PlannedTrial) -> AnswerSource:
         """Return what answers the calls of a trial; raises ``TrialErrored`` where nothing can."""
@@ -66,12 +69,12 @@ def answers_of(project: Project, suite: Suite, header: RunHeader) -> SuiteAnswer
         With a mode in which calls are answered.
     suite : Suite
     header : RunHeader
-        Of the run, with its plan and the faults that are configured.
+        Of the run, with the faults that are configured.
 
     Raises
     ------
     UsageError, FileFormatError
-        Recordings are missing, of something else, or damaged.
+        There is no such folder, or what is in it is damaged.
     """
     recordings = recordings_of(project, suite.name)
     if project.config.run.mode == "sandboxed":
@@ -82,7 +85,4 @@ def answers_of(project: Project, suite: Suite, header: RunHeader) -> SuiteAnswer
             environment=os.environ,
             faults_digest=header.faults_digest,
         )
-    assert header.plan is not None
-    return ReplayedSuite(
-        recordings, suite, header.plan, config=project.config, environment=os.environ
-    )
+    return ReplayedSuite(recordings, suite, config=project.config, environment=os.environ)

@@ -15,6 +15,7 @@ from ci_gate.decision.summary import suite_metrics
 from ci_gate.gate.bar import Anchor, Bar
 from ci_gate.gate.differences import task_differences
 from ci_gate.gate.project import Project
+from ci_gate.gate.recordings import played_from
 from ci_gate.gate.suites import policy_in_effect
 from ci_gate.model.policy import Policy
 from ci_gate.model.run import Side
@@ -95,17 +96,22 @@ def judge_without_project(
 def _replay_command(project: Project, suite: SuiteConfig) -> str:
     """Return the command that finds this task again: ids need not differ between suites.
 
-    Where a run in CI uploads its results, they are fetched first.
+    Where a run in CI uploads its results, they are fetched first, unless it was answered from
+    recordings that are elsewhere.
     """
     command = "ci-gate replay"
-    if project.fetch is not None:
-        command += f" --artifact {project.fetch.folder}"
+    played = played_from(project.config)
+    fetch = project.fetch if played is None else None
+    if played is not None:
+        command += f" --artifact {shlex.quote(played)}"
+    if fetch is not None:
+        command += f" --artifact {fetch.folder}"
     command += " {task} --trial {trial}"
     if len(project.config.suites) > 1:
         command += f" --suite {shlex.quote(suite.name)}"
     if project.named_config is not None:
         command += f" --config {shlex.quote(str(project.named_config))}"
-    return command if project.fetch is None else project.fetch.before(command)
+    return command if fetch is None else fetch.before(command)
 
 
 def _provenance(project: Project, bar: Bar, candidate: Side) -> Mapping[str, Any]:

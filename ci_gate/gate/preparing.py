@@ -115,31 +115,30 @@ def prepare(
     repeats = repeats_needed(policy, repeats)
     check_depth(suite, policy.ks, deterministic=policy.deterministic)
     header = _header(project, suite, suite_config, policy, repeats, bar, options)
+    answers = None
+    if answered_mode(project.config) is not None:
+        answers = answers_of(project, suite, header)
+        header = _answered(header, answers)
     measurement = _measurement(project, suite, header, policy, bar)
-    prepared = Prepared(
+    header = header if measurement is None else measurement.header
+    if answers is not None:
+        assert header.plan is not None
+        answers.require(header.plan)
+    return Prepared(
         suite=suite,
-        header=header if measurement is None else measurement.header,
+        header=header,
         policy=policy,
-        budget_usd=suite_config.budget_usd,
+        # What is answered from recordings costs nothing.
+        budget_usd=suite_config.budget_usd if answers is None else None,
         path=(folder or results_of(project)) / f"{suite.name}.run.jsonl",
         retries=project.config.run.retries,
         measurement=measurement,
+        answers=answers,
     )
-    return prepared if answered_mode(project.config) is None else _answered(project, prepared)
 
 
-def _answered(project: Project, prepared: Prepared) -> Prepared:
-    """Return the run with what answers its calls, which cost nothing."""
-    answers = answers_of(project, prepared.suite, prepared.header)
-    header = msgspec.structs.replace(
-        prepared.header, mode=answers.mode, faults_digest=answers.faults_digest
-    )
-    measurement = prepared.measurement
-    if measurement is not None:
-        measurement = replace(measurement, header=header)
-    return replace(
-        prepared, header=header, measurement=measurement, answers=answers, budget_usd=None
-    )
+def _answered(header: RunHeader, answers: SuiteAnswers) -> RunHeader:
+    return msgspec.structs.replace(header, mode=answers.mode, faults_digest=answers.faults_digest)
 
 
 def _measurement(

@@ -14,7 +14,7 @@ from typing import Final
 
 from ci_gate.config import Config
 from ci_gate.errors import UsageError, printable
-from ci_gate.gate.modes import results_of
+from ci_gate.gate.modes import answered_mode, results_of
 from ci_gate.gate.project import Project
 from ci_gate.gate.recording import TRACES, traces_folder
 from ci_gate.model.suite import PlannedTrial
@@ -24,7 +24,7 @@ from ci_gate.store.journal import TrialKey
 from ci_gate.store.paths import folder_of, trace_file
 from ci_gate.store.runs import RunFile, load_run
 
-__all__ = ["Recordings", "recordings_of"]
+__all__ = ["Recordings", "played_from", "recordings_of"]
 
 _TRACE: Final = re.compile(r"(0|[1-9][0-9]{0,8})(?:\.([1-9][0-9]{0,8}))?\.jsonl")
 
@@ -137,6 +137,14 @@ def _results(project: Project) -> Path:
 
 def _named(config: Config) -> Path | None:
     return Path(config.root) / config.run.traces if config.run.traces else None
+
+
+def played_from(config: Config) -> str | None:
+    """Return the named folder that the calls of a run were answered from, for its replays."""
+    if answered_mode(config) is None or not config.run.traces:
+        return None
+    named = Path(config.run.traces)
+    return str(named.parent if named.name == TRACES else named)
 
 
 def _refuse_own(project: Project, suite: str, traces: Path) -> None:

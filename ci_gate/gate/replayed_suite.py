@@ -24,7 +24,7 @@ from ci_gate.model.trial import Status, Trajectory, TrialRecord
 from ci_gate.ports import TrialErrored, TrialRunner, TrialSandbox
 from ci_gate.sandbox.world import AnswerSource
 from ci_gate.store.journal import TrialKey
-from ci_gate.store.traces import read_trace
+from ci_gate.store.traces import TraceReading, read_trace
 
 __all__ = ["ReplayedSuite"]
 
@@ -39,8 +39,6 @@ class ReplayedSuite:
     ----------
     recordings : Recordings
     suite : Suite
-    plan : Plan
-        Of the run that is to be played.
     config : Config
     environment : mapping of str to str
         Whose secrets the recordings do not have.
@@ -51,18 +49,6 @@ class ReplayedSuite:
         Of the faults that were recorded.
     remarks : list of str
         What is odd about the recordings.
-
-    Raises
-    ------
-    UsageError
-        A trial that must have been recorded was not, or what is there is of another one.
-    FileFormatError
-        A trace was changed.
-
-    Notes
-    -----
-    All traces are read before the first trial, and each again when its trial is played: a damaged
-    one is found in time, and memory holds those that are played just now.
     """
 
     mode: AnsweredMode = "replay"
@@ -71,26 +57,39 @@ class ReplayedSuite:
         self,
         recordings: Recordings,
         suite: Suite,
-        plan: Plan,
         *,
         config: Config,
         environment: Mapping[str, str],
     ) -> None:
         self._recordings = recordings
+        self._suite = suite
         self._config = config
         self._environment = environment
         self._playing: dict[TrialKey, Playback] = {}
-        headers = self._required(_due(suite, plan, recordings))
-        self.faults_digest = _faults_of(recordings, headers)
-        self.remarks = [*_unvouched(recordings), *_edited(suite, headers)]
+        self.faults_digest = _faults_of(recordings, suite)
+        self.remarks = _unvouched(recordings)
 
-    def _required(self, trials: Sequence[PlannedTrial]) -> list[TraceHeader]:
-        """Read the traces of trials and return their headers."""
+    def require(self, plan: Plan) -> None:
+        """Read the recording of every trial of a plan that a replay comes to.
+
+        Raises
+        ------
+        UsageError
+            A trial was not recorded, or what is there is of another one.
+        FileFormatError
+            A trace was changed.
+
+        Notes
+        -----
+        Each is read again when its trial is played: a damaged one is found in time, and memory
+        holds those that are played just now.
+        """
+        trials = _due(self._suite, plan, self._recordings)
         missing = [trial for trial in trials if not self._is_known(trial)]
         if missing:
             raise _missing(missing, len(trials), self._recordings)
         traces = (self._trace_of(trial) for trial in trials)
-        return [trace.header for trace in traces if trace is not None]
+        self.remarks += _edited(self._suite, [one.header for one in traces if one is not None])
 
     def _is_known(self, trial: PlannedTrial) -> bool:
         return self._recordings.trace_of(trial) is not None or self._recordings.made_no_call(trial)
@@ -188,10 +187,14 @@ def _stopped(recordings: Recordings) -> str:
     return f"; the recorded run ended after round {footer.stop.round}: {footer.stop.reason}"
 
 
-def _faults_of(recordings: Recordings, headers: Sequence[TraceHeader]) -> str | None:
+def _faults_of(recordings: Recordings, suite: Suite) -> str | None:
+    """Return the digest of the faults that were recorded: by the run file, else by a trace."""
     if recordings.run is not None:
         return recordings.run.header.faults_digest
-    return next((header.faults_digest for header in headers), None)
+    for task in suite.tasks:
+        for _, path in recordings.all_of(task.id):
+            return TraceReading(path).header.faults_digest
+    return None
 
 
 def _unvouched(recordings: Recordings) -> list[str]:

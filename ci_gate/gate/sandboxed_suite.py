@@ -18,7 +18,7 @@ from ci_gate.gate.recording import redactor_maker
 from ci_gate.gate.recordings import Recordings
 from ci_gate.gate.replayed_suite import edited_remark
 from ci_gate.gate.replaying import put_end
-from ci_gate.model.run import AnsweredMode
+from ci_gate.model.run import AnsweredMode, Plan
 from ci_gate.model.suite import PlannedTrial, Suite, Task
 from ci_gate.model.trace import Trace
 from ci_gate.model.trial import Status, Trajectory, TrialRecord
@@ -68,10 +68,8 @@ class SandboxedSuite:
 
     Raises
     ------
-    UsageError
-        A task was not recorded, or what is there is of another one.
     FileFormatError
-        A trace was changed.
+        A trace was changed, or is of another task.
     """
 
     mode: AnsweredMode = "sandboxed"
@@ -92,7 +90,7 @@ class SandboxedSuite:
         self._sources: dict[TrialKey, SandboxedSource] = {}
         self._shelves = {task.id: self._shelf_of(task) for task in suite.tasks}
         self.faults_digest = faults_digest
-        self._require_all(suite)
+        self._suite = suite
         self.remarks = edited_remark([task.id for task in suite.tasks if self._is_edited(task)])
 
     def _shelf_of(self, task: Task) -> _Shelf:
@@ -114,7 +112,15 @@ class SandboxedSuite:
             )
         return trace
 
-    def _require_all(self, suite: Suite) -> None:
+    def require(self, plan: Plan) -> None:
+        """Refuse a suite of which nothing was recorded of some task.
+
+        Raises
+        ------
+        UsageError
+            With how many there are and the first.
+        """
+        suite = self._suite
         silent = {task for task, _, _ in self._recordings.records}
         missing = [t for t in suite.tasks if not self._shelves[t.id].keys and t.id not in silent]
         if missing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 
@@ -162,6 +163,22 @@ def test_a_trial_that_calls_otherwise_fails_with_the_call_that_differs(till):
     assert any("(mode replay)" in warning for warning in verdict["warnings"])
 
 
+def test_the_command_for_a_failing_trial_names_what_it_was_played_from(till):
+    """Played alone from the same folder it fails with the same words."""
+    (till.path / ".ci-gate").rename(till.path / "kept")
+    till.replace("till.py", "EXTRA = False", "EXTRA = True")
+    till.replace("ci-gate.toml", "[gate]", '[gate]\nfloors = { "pass^1" = 0.9 }')
+    _gate(till, "check", "--mode", "replay", "--traces", "kept/traces", "--quiet")
+
+    verdict = json.loads((till.path / ".ci-gate/replay/till.verdict.json").read_text())
+    (shown,) = (one for task in verdict["tasks"] for one in task["replay"])
+    command = shlex.split(shown["command"])
+    alone = _gate(till, *command[1:])
+
+    assert command[:4] == ["ci-gate", "replay", "--artifact", str(till.path / "kept")]
+    assert "drift at call 3: tool pay has another input" in alone.out + alone.err
+
+
 def test_a_sandboxed_run_answers_what_is_asked_with_faults_on_top(till):
     """A tool fails that was recorded without a fault; the end of other calls is unknown."""
     (till.path / "ci-gate.toml").write_text(
@@ -277,3 +294,34 @@ def test_a_command_cannot_be_answered(till):
         ended = _gate(till, "run", "--mode", mode)
         assert ended.status == 2
         assert f"{mode} answers the calls of a Python agent" in ended.err
+
+
+@pytest.mark.parametrize("mode", ["replay", "sandboxed"])
+def test_nothing_leaves_the_worker(till, mode):
+    """A socket is refused and said, whatever the agent makes of the refusal."""
+    reach = 'import socket\n    socket.create_connection(("127.0.0.1", 9))\n    env.turn()'
+    till.replace("till.py", "env.turn()", reach)
+
+    _gate(till, "run", "--mode", mode, "--quiet")
+
+    status, reason = _outcomes(till, mode)["pay", 0]
+    assert status == "failed"
+    assert "network" in reason
+
+
+@pytest.mark.slow
+def test_steps_that_an_agent_reports_itself_are_held_to_the_recording(till):
+    """They are recorded as calls, and one that differs is drift as well."""
+    steps = 'return {"answer": "hello", "steps": [{"kind": "tool", "name": "wave", "input": 1}]}'
+    till.replace("till.py", 'return {"answer": "hello", "turns": 1}', steps)
+    _gate(till, "run", "--quiet", "--task", "greet")
+    same = _gate(till, "run", "--mode", "replay", "--quiet", "--task", "greet")
+    first = _outcomes(till, "replay")
+    till.replace("till.py", '"input": 1', '"input": 2')
+
+    other = _gate(till, "run", "--mode", "replay", "--quiet", "--task", "greet")
+
+    assert (same.status, other.status) == (0, 0)
+    assert set(first.values()) == {("passed", None)}
+    drift = "drift at call 0: tool wave has another input"
+    assert set(_outcomes(till, "replay").values()) == {("failed", drift)}
