@@ -8,13 +8,18 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 
+from msgspec import UNSET
+
 from ci_gate.model.run import ERRORED, FAILED, PASSED, ErrorPolicy, SideTask
 from ci_gate.model.verdict import Replay
 
-__all__ = ["MAX_REPLAYS", "command_for", "passed_at", "replays_of"]
+__all__ = ["MAX_DETAILS", "MAX_REPLAYS", "command_for", "passed_at", "replays_of"]
 
 MAX_REPLAYS = 8
 """Trials named for a task: enough to see a pattern, few enough to read."""
+
+MAX_DETAILS = 3
+"""Of these, trials whose difference is shown."""
 
 
 def replays_of(
@@ -48,7 +53,8 @@ def replays_of(
     ]
     found.sort(key=lambda key: (not passed_before(key[0]), key))
     return tuple(
-        _replay(task_id, task, trial, repeat, template) for trial, repeat in found[:MAX_REPLAYS]
+        _replay(task_id, task, key, template, has_detail=at < MAX_DETAILS)
+        for at, key in enumerate(found[:MAX_REPLAYS])
     )
 
 
@@ -57,14 +63,17 @@ def passed_at(task: SideTask, trial: int) -> bool:
     return any(outcomes[trial : trial + 1] == PASSED for outcomes in task.outcomes)
 
 
-def _replay(task_id: str, task: SideTask, trial: int, repeat: int, template: str) -> Replay:
-    seeds = task.seeds or ()
+def _replay(
+    task_id: str, task: SideTask, key: tuple[int, int], template: str, *, has_detail: bool
+) -> Replay:
+    (trial, repeat), seeds = key, task.seeds or ()
     return Replay(
         trial=trial,
         repeat=repeat,
         seed=seeds[trial] if trial < len(seeds) else None,
         command=command_for(task_id, trial, repeat, template),
-        reason=task.reasons.get((trial, repeat)),
+        reason=task.reasons.get(key),
+        detail=task.details.get(key, UNSET) if has_detail else UNSET,
     )
 
 

@@ -232,6 +232,8 @@ class SideTask(msgspec.Struct, frozen=True, kw_only=True):
         Counts a repeat, where known.
     reasons : mapping of (trial, repeat) to str
         Why a trial failed or errored, where known; text that anybody may have written.
+    details : mapping of (trial, repeat) to str
+        What was expected and is there instead, on several lines, of the first that failed.
     causes : mapping of (trial, repeat) to Cause
         Who or what the harness found at fault, where it was the harness that ran the trial.
     answers : mapping of (trial, repeat) to Answers
@@ -249,6 +251,7 @@ class SideTask(msgspec.Struct, frozen=True, kw_only=True):
     recovered: tuple[int | None, ...] | None = None
     looped: tuple[int | None, ...] | None = None
     reasons: Mapping[tuple[int, int], str] = msgspec.field(default_factory=dict)
+    details: Mapping[tuple[int, int], str] = msgspec.field(default_factory=dict)
     causes: Mapping[tuple[int, int], Cause] = msgspec.field(default_factory=dict)
     answers: Mapping[tuple[int, int], Answers] = msgspec.field(default_factory=dict)
     identical: bool = False
@@ -274,6 +277,7 @@ class SideTask(msgspec.Struct, frozen=True, kw_only=True):
             recovered=self.recovered and self.recovered[one],
             looped=self.looped and self.looped[one],
             reasons={(trial, 0): why for (trial, at), why in self.reasons.items() if at == run},
+            details={(trial, 0): text for (trial, at), text in self.details.items() if at == run},
             causes={(trial, 0): why for (trial, at), why in self.causes.items() if at == run},
             answers={(trial, 0): one for (trial, at), one in self.answers.items() if at == run},
         )

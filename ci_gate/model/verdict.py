@@ -7,6 +7,7 @@ from enum import IntEnum, StrEnum
 from typing import Any, Final, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from ci_gate.model.resilience import Resilience
 from ci_gate.model.verdict_traces import VerdictTraces
@@ -195,13 +196,18 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Replay(msgspec.Struct, frozen=True, kw_only=True):
-    """A failing trial and the command that repeats it."""
+    """A failing trial and the command that repeats it.
+
+    ``detail`` is what was expected and is there instead, on several lines; absent where the reason
+    says it all.
+    """
 
     trial: int
     repeat: int
     seed: str | None
     command: str
     reason: str | None = None
+    detail: str | UnsetType | None = UNSET
 
 
 class TaskResult(msgspec.Struct, frozen=True, kw_only=True):

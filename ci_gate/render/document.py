@@ -16,6 +16,7 @@ from ci_gate.model.verdict import Decision
 __all__ = [
     "Column",
     "Comparison",
+    "Detail",
     "Fold",
     "ReportView",
     "Section",
@@ -68,6 +69,21 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, rows=self.rows[:most], hidden=hidden)
 
 
+class Detail(msgspec.Struct, frozen=True, kw_only=True):
+    """What a failing trial left, line by line, as a block of plain text.
+
+    Parameters
+    ----------
+    lead : str
+        Names the trial and its seed.
+    lines : tuple of str
+        Of a difference, each with its sign.
+    """
+
+    lead: str
+    lines: tuple[str, ...]
+
+
 class TaskReplays(msgspec.Struct, frozen=True, kw_only=True):
     """The failing trials of one task and how to repeat them.
 
@@ -78,11 +94,14 @@ class TaskReplays(msgspec.Struct, frozen=True, kw_only=True):
         Shell commands, one a trial, where they can be shown exactly.
     trials : Table
         Trial, seed and reason.
+    details : tuple of Detail
+        Of the first trials.
     """
 
     task: str
     commands: tuple[str, ...]
     trials: Table
+    details: tuple[Detail, ...] = ()
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,7 +20,8 @@ from ci_gate.model.verdict import (
     Verdict,
 )
 from ci_gate.render import figures
-from ci_gate.render.document import Column, Fold, Section, Table, TaskReplays
+from ci_gate.render.detail import detail_lines
+from ci_gate.render.document import Column, Detail, Fold, Section, Table, TaskReplays
 from ci_gate.render.escape import inert, inert_command
 from ci_gate.render.layout import Limits, table
 
@@ -40,6 +41,8 @@ __all__ = [
 
 _REASON_CHARS = 200
 _SHORT_REASON_CHARS = 90
+_DETAILS = 2
+_DETAIL_LINES = 16
 _NO_SINGLE_TASK = "The suite regressed as a whole; no single task is proven to have."
 _NONE_SETTLED = "The suite regressed as a whole; of no single task is it all but certain."
 _COLUMNS = (
@@ -141,6 +144,16 @@ def _task_replays(task: TaskResult, replays: Sequence[Replay]) -> TaskReplays:
         task=inert(task.task),
         commands=tuple(command for command in commands if command is not None),
         trials=table(columns, [_replay_row(replay) for replay in replays], optional=optional),
+        details=tuple(map(_detail, [replay for replay in replays if replay.detail][:_DETAILS])),
+    )
+
+
+def _detail(replay: Replay) -> Detail:
+    repeat = f", repeat {replay.repeat}" if replay.repeat else ""
+    seed = f", seed `{inert(replay.seed)}`" if replay.seed else ""
+    return Detail(
+        lead=f"Trial {replay.trial}{repeat}{seed}:",
+        lines=detail_lines(replay.detail or "", most=_DETAIL_LINES),
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ci_gate.model.trace import TraceRecord
 from ci_gate.model.trial import Grade, Status, Step, Trajectory, TrialRecord
+from ci_gate.render.detail import detail_lines
 from ci_gate.render.escape import inert
 from ci_gate.render.screen import print_line
 from ci_gate.render.trace import print_call
@@ -20,6 +21,8 @@ __all__ = ["render_stopped", "render_trial"]
 _VALUE_CHARS = 160
 _ANSWER_CHARS = 600
 _TAIL_LINES = 20
+_DETAIL_LINES = 60
+_SIGN_STYLES = {"- ": "red", "+ ": "green"}
 _STYLES = {Status.PASSED: "bold green", Status.FAILED: "bold red", Status.ERRORED: "bold yellow"}
 
 
@@ -134,6 +137,8 @@ def _print_grade(grade: Grade, console: Console) -> None:
     mark, style = ("ok", "green") if grade.passed else ("NO", "red")
     reason = f": {inert(grade.reason, limit=_ANSWER_CHARS)}" if grade.reason else ""
     print_line(console, f"  {mark}  {inert(grade.grader)}{reason}", style=style)
+    for line in detail_lines(grade.detail, most=_DETAIL_LINES) if grade.detail else ():
+        print_line(console, f"      {line}", style=_SIGN_STYLES.get(line[:2], ""))
 
 
 def _print_result(record: TrialRecord, console: Console) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
+from itertools import groupby, islice
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -28,7 +28,7 @@ from ci_gate.model.run import (
     StopReason,
     outcome_char,
 )
-from ci_gate.model.trial import Cause, Status, TrialRecord
+from ci_gate.model.trial import Cause, Grade, Status, TrialRecord
 from ci_gate.prng import format_seed, parse_seed
 from ci_gate.store.answers import are_identical, known_answers
 from ci_gate.store.files import open_regular
@@ -40,6 +40,8 @@ __all__ = ["RunFile", "canonical_lines", "load_run", "side_so_far", "to_side", "
 # A character a planned trial; more is not a suite but an attack on memory.
 # What the writer writes; every other form is looked at more closely.
 _SEED: Final = re.compile("0x[0-9a-f]{16}")
+_MOST_DETAILS: Final = 200
+_LONGEST_DETAIL: Final = 4096
 _MAX_CELLS: Final = 5 * 10**6
 
 
@@ -306,6 +308,7 @@ def _side_task(lines: list[TrialRecord], length: int, repeats: int, *, measuring
         recovered=counts.recovered,
         looped=counts.looped,
         reasons=_reasons(lines),
+        details=_details(lines),
         causes=_causes(lines),
         answers=known_answers(lines),
         identical=measuring and are_identical(lines),
@@ -318,6 +321,18 @@ def _reasons(lines: list[TrialRecord]) -> dict[tuple[int, int], str]:
         for line in lines
         if line.reason is not None and line.status is not Status.PASSED
     }
+
+
+def _details(lines: list[TrialRecord]) -> dict[tuple[int, int], str]:
+    """Return the details of the first trials that failed; there may be a million."""
+    with_grades = (line for line in lines if line.grades and line.status is not Status.PASSED)
+    found = (((line.trial, line.repeat), _detail(line.grades or ())) for line in with_grades)
+    return dict(islice(((key, text) for key, text in found if text), _MOST_DETAILS))
+
+
+def _detail(grades: tuple[Grade, ...]) -> str:
+    failed = (grade for grade in grades if grade.detail and not grade.passed)
+    return "\n".join(f"{grade.grader}: {grade.detail}" for grade in failed)[:_LONGEST_DETAIL]
 
 
 def _causes(lines: list[TrialRecord]) -> dict[tuple[int, int], Cause]:

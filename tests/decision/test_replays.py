@@ -7,6 +7,7 @@ import shlex
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from ci_gate.decision.replays import MAX_REPLAYS, command_for, replays_of
 from ci_gate.model.run import SideTask
@@ -56,6 +57,18 @@ def test_a_replay_says_its_seed_and_reason() -> None:
 
     assert (found.seed, found.reason) == ("0x0b", "double refund")
     assert found.command == "ci-gate replay refund --trial 1"
+
+
+def test_the_first_replays_have_the_difference() -> None:
+    """Of many failing trials a few show what they left, which is enough to see it."""
+    details = {(trial, 0): f"+ row {trial}" for trial in (0, 2, 3, 4)}
+    task = SideTask(outcomes=("-----",), details=details)
+
+    found = replays_of(
+        "refund", task, errors="exclude", passed_before=lambda _: True, template=TEMPLATE
+    )
+
+    assert [replay.detail for replay in found] == ["+ row 0", UNSET, "+ row 2", UNSET, UNSET]
 
 
 @pytest.mark.parametrize(

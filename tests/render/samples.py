@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from ci_gate.model.resilience import (
     Conditions,
@@ -113,6 +114,7 @@ def task(
     failing: Sequence[int] = (),
     reason: str | None = "expected refunds.amount = 20, found 40",
     contribution: float | None = None,
+    detail: str | UnsetType = UNSET,
 ) -> TaskResult:
     """Return a task's result with a replay for each failing trial."""
     return TaskResult(
@@ -122,16 +124,16 @@ def task(
         candidate=counts(candidate),
         p_value=p,
         p_adjusted=adjusted,
-        replay=tuple(replay(name, trial, reason) for trial in failing),
+        replay=tuple(replay(name, trial, reason, detail) for trial in failing),
         contribution=contribution,
     )
 
 
-def replay(name: str, trial: int, reason: str | None) -> Replay:
+def replay(name: str, trial: int, reason: str | None, detail: str | UnsetType = UNSET) -> Replay:
     """Return the replay of a trial, quoted as the decision quotes it."""
     command = f"ci-gate replay {shlex.quote(name)} --trial {trial}"
     seed = f"0x{0x20261030 ^ ((trial + 1) * 0x9E3779B9):016x}"
-    return Replay(trial=trial, repeat=0, seed=seed, command=command, reason=reason)
+    return Replay(trial=trial, repeat=0, seed=seed, command=command, reason=reason, detail=detail)
 
 
 def verdict(
@@ -496,6 +498,7 @@ def hostile(texts: Sequence[str] = HOSTILE_TEXTS) -> Verdict:
             adjusted=1e-4,
             failing=[3],
             reason=text,
+            detail=f"+ {text}\n{text}",
         )
         for n, text in enumerate(texts)
     ]

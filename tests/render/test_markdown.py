@@ -71,6 +71,19 @@ def test_commands_can_be_copied() -> None:
     assert blocks[1] == "".join(f"ci-gate replay refund-4817 --trial {n}\n" for n in (1, 2, 5, 6))
 
 
+def test_the_difference_of_a_failing_trial_stands_beside_its_command() -> None:
+    """What the trial left is a block of text with the trial and its seed, cut where it is long."""
+    detail = "\n".join(["state: check 1", *(f"+ id={n}" for n in range(30))])
+    task = samples.task("refund", Claim.REGRESSED, failing=[3], detail=detail)
+    report = markdown(view([samples.verdict(Decision.REGRESSED, tasks=[task])]))
+
+    lines = report.splitlines()
+    at = lines.index("```diff")
+    assert lines[at - 2] == "Trial 3, seed `0x0000000258fbf6d4`:"
+    assert lines[at + 1 : at + 3] == ["state: check 1", "+ id=0"]
+    assert lines[at + 17 : at + 19] == ["  ... and 15 lines more", "```"]
+
+
 def test_hostile_report_has_only_the_elements_of_a_report() -> None:
     """No link, image, script or other element comes out of a text from outside."""
     page = rendered(markdown(view([samples.hostile()]), limit=UNLIMITED))
@@ -131,7 +144,7 @@ def test_report_keeps_to_its_limit(made: list[Verdict], limit: int) -> None:
 def _assert_whole(report: str) -> None:
     """Every element that was opened is closed, every row has its cells, fences are pairs."""
     assert len(re.findall(r"^`{3,}", report, flags=re.MULTILINE)) % 2 == 0
-    report = re.sub(r"^(`{3,})sh$.*?^\1$", "", report, flags=re.MULTILINE | re.DOTALL)
+    report = re.sub(r"^(`{3,})(?:sh|diff)$.*?^\1$", "", report, flags=re.MULTILINE | re.DOTALL)
     assert report.count("<details") == report.count("</details>")
     for lines in re.split(r"\n(?!\|)", report):
         rows = [line for line in lines.splitlines() if line.startswith("|")]

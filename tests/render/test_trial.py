@@ -16,7 +16,7 @@ from tests.speeds import examples
 
 def printed(text: str = "refund-4812") -> list[str]:
     """Return the lines of a failed trial in which every text from outside is the one given."""
-    grade = Grade(grader=text, passed=False, reason=text)
+    grade = Grade(grader=text, passed=False, reason=text, detail=f"+ {text}\n{text}")
     record = TrialRecord(
         task=text, trial=3, seed="0x3", status=Status.FAILED, reason=text, grades=(grade,)
     )
@@ -42,6 +42,8 @@ def test_trial_shows_steps_faults_grades_and_result() -> None:
         "  printed:",
         "    | refund-4812",
         "  NO  refund-4812: refund-4812",
+        "      + refund-4812",
+        "      refund-4812",
         "failed: refund-4812",
     ]
 

@@ -221,6 +221,21 @@ def test_reasons_are_those_of_trials_that_did_not_pass(desk) -> None:
     assert side.tasks["refund"].reasons == {(1, 0): "why", (0, 1): "why"}
 
 
+def test_the_difference_of_a_failed_grade_is_kept_and_old_files_have_none(desk) -> None:
+    """A grade's detail comes back from the file; a grade without one is written without it."""
+    grades = (
+        Grade(grader="answer", passed=True, detail="not shown"),
+        Grade(grader="state", passed=False, reason="x", detail="check 1\n+ id=2"),
+        Grade(grader="sql", passed=False, reason="x"),
+    )
+    path = desk.write([*desk.records("refund -+", grades=grades)], trials=2)
+
+    assert '{"grader":"sql","passed":false,"reason":"x","score":null,"cause":null}' in (
+        path.read_text()
+    )
+    assert to_side(load_run(path)).tasks["refund"].details == {(0, 0): "state: check 1\n+ id=2"}
+
+
 def test_a_task_has_the_number_of_trials_its_plan_says(desk) -> None:
     """A task with its own number has outcome strings of that length."""
     plan = Plan(trials=2, task_trials={"long": 5}, repeats=2, max_repeats=2)
