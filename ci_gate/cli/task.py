@@ -63,9 +63,11 @@ def from_trace_command(
     )
     place = os.path.relpath(found.path)
     world = "" if found.fixture is None else f", starts in {os.path.relpath(found.fixture)}"
-    graders = counted(found.proposals, "grader") if found.proposals else "no grader"
+    graders = "no grader could be proposed"
+    if found.proposals:
+        graders = f"{counted(found.proposals, 'grader')} proposed, the first in effect"
     lines = [
-        f"task {printable(found.id)!r}{printable(world)}; {graders} proposed, the first in effect",
+        f"task '{printable(found.id)}'{printable(world)}; {graders}",
         *(f"note: {printable(remark, limit=500)}" for remark in found.remarks),
         "TODO: open it and say what should have happened",
     ]

@@ -6,9 +6,10 @@ or none. What the trace says is a stranger's word: it becomes data, and never a 
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -138,26 +139,32 @@ def _derived_id(path: Path, trace: Trace) -> str:
 
 
 def _world(trace: Trace, contents: Contents, folder: Path) -> _World:
-    before, after = state_of(trace, "before"), state_of(trace, "after")
+    before = state_of(trace, "before")
     if before is None:
         return _World(None, (), ())
-    for name in ("fixture", "before", "after"):
-        (folder / name).mkdir()
+    (folder / "fixture").mkdir()
     try:
         fixture = fixture_in(folder / "fixture", before, contents)
     except StateError as error:
         return _World(None, (), [f"No fixture could be made: {printable(error)}."])
-    remarks = list(_with_place_holders(fixture))
+    proposals, remarks = _compared(before, state_of(trace, "after"), contents, folder)
+    return _World(fixture, proposals, [*_with_place_holders(fixture), *remarks])
+
+
+def _compared(
+    before: Mapping[str, Any], after: Mapping[str, Any] | None, contents: Contents, folder: Path
+) -> tuple[Sequence[Proposal], Sequence[str]]:
+    """Return graders of what changed, or why there are none."""
     if after is None:
-        cut = "The trial was cut short: how it left its world is unknown."
-        return _World(fixture, (), [*remarks, cut])
+        return (), ["The trial was cut short: how it left its world is unknown."]
+    for name in ("before", "after"):
+        (folder / name).mkdir()
     try:
         first = _places(world_in(folder / "before", before, contents))
         last = _places(world_in(folder / "after", after, contents))
-        return _World(fixture, of_world(first, last), remarks)
+        return of_world(first, last), ()
     except (StateError, UnusableError) as error:
-        why = f"Its end cannot be compared: {printable(error)}."
-        return _World(fixture, (), [*remarks, why])
+        return (), [f"Its end cannot be compared: {printable(error)}."]
 
 
 def _with_place_holders(fixture: Path) -> Iterator[str]:
@@ -184,27 +191,35 @@ class _Draft(NamedTuple):
 
 
 def _written(draft: _Draft, place: TaskPlace, world: _World) -> FromTrace:
-    incident = draft.incident
-    proposals = [*world.proposals, *of_answer(incident.answer)]
+    proposals = [*world.proposals, *of_answer(draft.incident.answer)]
     new = NewTask(place, world.fixture)
-    fields = _fields(draft, None if new.fixture is None else new.fixture.name)
-    text, lost = draft_text(
-        TaskDraft(
-            fields=fields,
-            remarks=list(_remarks(draft)),
-            notes=[*_TODO, *_calls(draft.trace)],
-            graders=[DraftGrader(what=p.what, table=p.table) for p in proposals or [_UNKNOWN]],
-        ),
-        name=str(place.path),
-    )
+    fixture = new.fixture or draft.incident.fixture
+    text, lost = draft_text(_task_draft(draft, fixture, place, proposals), name=str(place.path))
     new.write(text.encode())
-    nulls = [f"TOML has no null: {len(lost)} left out of what the agent is told."] if lost else []
+    remarks = [*draft.incident.remarks, *world.remarks]
+    if fixture != new.fixture:
+        remarks.append("It starts in the fixture of the recorded task, as it is now.")
+    if lost:
+        remarks.append(f"TOML has no null: {len(lost)} left out of what the agent is told.")
     return FromTrace(
         path=place.path,
         fixture=new.fixture,
         id=draft.task_id,
         proposals=len(proposals),
-        remarks=(*incident.remarks, *world.remarks, *nulls, *place.remarks),
+        remarks=(*remarks, *place.remarks),
+    )
+
+
+def _task_draft(
+    draft: _Draft, fixture: Path | None, place: TaskPlace, proposals: Sequence[Proposal]
+) -> TaskDraft:
+    # Both lie below the root, so one is found from the other.
+    name = None if fixture is None else Path(os.path.relpath(fixture, place.path.parent)).as_posix()
+    return TaskDraft(
+        fields=_fields(draft, name),
+        remarks=list(_remarks(draft)),
+        notes=[*_TODO, *_calls(draft.trace)],
+        graders=[DraftGrader(what=p.what, table=p.table) for p in proposals or [_UNKNOWN]],
     )
 
 

@@ -64,6 +64,8 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     told : mapping
         ``instruction``, ``input``, ``metadata`` and ``limits`` of a task, as far as known.
     tags : tuple of str
+    fixture : Path or None
+        Of the task as it is now.
     answer : str or None
     ended : str or None
         How it ended, in one line.
@@ -74,6 +76,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     told: Mapping[str, Any]
     tags: tuple[str, ...] = ()
+    fixture: Path | None = None
     answer: str | None = None
     ended: str | None = None
     remarks: tuple[str, ...] = ()
@@ -126,6 +129,7 @@ def incident_of(trace: Trace, path: Path, traces: Path, known: Known) -> Inciden
         title=f"{printable(header.task)}, trial {header.trial or 0}",
         told={"instruction": _TO_FILL_IN} if task is None else _told(task),
         tags=() if task is None else task.tags,
+        fixture=_fixture(task),
         ended=None if record is None else _ended(record.status.value, record.reason),
         remarks=(*known.remarks, *remarks),
     )
@@ -156,6 +160,10 @@ def _told(task: Task) -> Mapping[str, Any]:
         "metadata": dict(task.metadata) or None,
         "limits": limits or None,
     }
+
+
+def _fixture(task: Task | None) -> Path | None:
+    return None if task is None or task.fixture_path is None else Path(task.fixture_path)
 
 
 def _task(header: TraceHeader, known: Known) -> tuple[Task | None, Sequence[str]]:

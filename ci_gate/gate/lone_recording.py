@@ -46,7 +46,7 @@ from ci_gate.sandbox.ignoring import Ignored
 from ci_gate.sandbox.recording import Recorder
 from ci_gate.sandbox.world import DEFAULT_NOW
 from ci_gate.store.contents import Contents
-from ci_gate.store.folders import make_real_folder, own_folder
+from ci_gate.store.folders import own_folder
 from ci_gate.store.traces import TraceWriter
 
 __all__ = ["LoneRecorded", "LoneRequest", "record_alone"]
@@ -156,7 +156,6 @@ def _place(request: LoneRequest, config: Config) -> Path:
         folder = own_folder(
             Path(config.root) / _OUTPUT / TRACES / LONE, tree=Path(config.root).resolve()
         )
-        make_real_folder(folder)
         names = (folder / f"run-{number}.jsonl" for number in itertools.count(1))
         return next(name for name in names if not os.path.lexists(name))
     if os.path.lexists(request.output):

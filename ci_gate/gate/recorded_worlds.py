@@ -56,7 +56,7 @@ def world_in(folder: Path, state: Mapping[str, Any], contents: Contents) -> Path
     """
     restore(state, folder, contents)
     if not any((folder / name).exists() for name in (WORK, DATABASE)):
-        (folder / WORK).mkdir()
+        raise StateError("the recorded state has neither a folder nor an SQLite database")
     return folder
 
 
@@ -83,8 +83,6 @@ def fixture_in(folder: Path, state: Mapping[str, Any], contents: Contents) -> Pa
     world = world_in(folder, state, contents)
     work, database = world / WORK, world / DATABASE
     if not work.is_dir():
-        if not database.is_file():
-            raise StateError("the recorded state has neither a folder nor a database")
         return database
     # A script in the folder makes the same database again.
     if database.is_file() and not (work / FOLDER_SCRIPT).exists():

@@ -7,6 +7,7 @@ proposed is what happened, not what should have; nobody is graded here.
 from __future__ import annotations
 
 import math
+import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,13 +15,15 @@ from typing import Any, Final
 
 import msgspec
 
+from ci_gate import codec
 from ci_gate.errors import printable
 from ci_gate.grading import answer as answer_grader
 from ci_gate.grading import file as file_grader
 from ci_gate.grading import sql as sql_grader
 from ci_gate.grading.databases import UnusableError, reading
 from ci_gate.grading.opening import read_text
-from ci_gate.grading.state.difference import TableDifference, difference
+from ci_gate.grading.state import grader as state_grader
+from ci_gate.grading.state.difference import TableDifference, WorldDifference, difference
 from ci_gate.grading.state.snapshot import Parts, Places, snapshot
 from ci_gate.grading.state.world import Table, WorldState
 from ci_gate.model.suite import GraderSpec
@@ -32,6 +35,7 @@ _MOST_ROWS: Final = 20
 _MOST_CHARACTERS: Final = 2000
 _PARTS: Final = Parts(messages=False, payments=False)
 _LARGEST_INTEGER: Final = 2**63
+_WORD: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,9 +72,12 @@ def of_world(before: Places, after: Places) -> list[Proposal]:
         A world cannot be read, in a sentence.
     """
     first, last = snapshot(before, _PARTS), snapshot(after, _PARTS)
-    return [*_of_tables(first, last, after.database), *_of_files(first, last, after.workdir)][
-        :_MOST
+    changes = difference(first, last)
+    found = [
+        *_of_tables(changes, first, last, after.database),
+        *_of_files(changes, first, last, after.workdir),
     ]
+    return [*found[: _MOST - 1], *_of_all_else(changes)]
 
 
 def _valid(what: str, table: Mapping[str, Any]) -> Iterator[Proposal]:
@@ -81,16 +88,18 @@ def _valid(what: str, table: Mapping[str, Any]) -> Iterator[Proposal]:
         "answer": answer_grader.validate,
         "file": file_grader.validate,
         "sql": sql_grader.validate,
+        "state": state_grader.validate,
     }[spec.type]
     if not validate(spec):
         yield Proposal(what=what, table=table)
 
 
-def _of_tables(first: WorldState, last: WorldState, database: Path | None) -> Iterator[Proposal]:
-    changes = difference(first, last).tables
-    if database is None or not changes:
+def _of_tables(
+    changes: WorldDifference, first: WorldState, last: WorldState, database: Path | None
+) -> Iterator[Proposal]:
+    if database is None:
         return
-    for name, change in changes.items():
+    for name, change in changes.tables.items():
         what = f"table {printable(name, limit=80)}: {_counted(change)}"
         for query in _queries(name, change, first.tables.get(name), last.tables.get(name)):
             expected = _asked(database, query)
@@ -180,8 +189,9 @@ def _is_said(cell: Any) -> bool:
     return isinstance(cell, int | str)
 
 
-def _of_files(first: WorldState, last: WorldState, workdir: Path | None) -> Iterator[Proposal]:
-    changes = difference(first, last)
+def _of_files(
+    changes: WorldDifference, first: WorldState, last: WorldState, workdir: Path | None
+) -> Iterator[Proposal]:
     came = {**dict.fromkeys(changes.files_added, "made")}
     came |= dict.fromkeys(changes.files_changed, "changed")
     for path, what in sorted(came.items()):
@@ -200,3 +210,26 @@ def _content(workdir: Path | None, path: str) -> Mapping[str, Any]:
     except (OSError, UnicodeError):
         return {"exists": True}
     return {"equals": text} if len(text) <= _MOST_CHARACTERS else {"exists": True}
+
+
+def _of_all_else(changes: WorldDifference) -> Iterator[Proposal]:
+    """Yield the grader that allows these changes and no other."""
+    paths = sorted({*changes.files_added, *changes.files_changed, *changes.files_removed})
+    allowed = [_exempt(name, change) for name, change in changes.tables.items()]
+    allowed += [f"./{path}" for path in paths]
+    # A path with one of these would mean others too.
+    if allowed and len(allowed) <= _MOST and not any(set(path) & set("*?[]") for path in paths):
+        checks = [{"unchanged": {"except": allowed}}]
+        yield from _valid("nothing else changed", {"type": "state", "checks": checks})
+
+
+def _exempt(name: str, change: TableDifference) -> str:
+    shown = name if _WORD.fullmatch(name) else codec.encode(name).decode() + "[]"
+    table = change.after
+    if table is None or len(table.key) != 1 or change.has_other_columns:
+        return shown
+    place = table.columns.index(table.key[0])
+    rows = [*change.added, *change.removed, *(one.after for one in change.changed)]
+    if len(rows) != 1 or not isinstance(rows[0][place], int) or not _WORD.fullmatch(table.key[0]):
+        return shown
+    return f"{shown.removesuffix('[]')}[{table.key[0]}={rows[0][place]}]"

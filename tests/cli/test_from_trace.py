@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 
@@ -110,10 +111,14 @@ def test_the_first_trial_of_the_new_task_is_the_incident_again(desk):
     shutil.copy(_incident(desk), incident)
 
     made = desk.gate("task", "from-trace", str(_incident(desk)), "--id", "twice")
+    task = desk.path / "evals/twice.toml"
+    unmarked = re.sub(r"(?m)^# (?=\[\[graders|\w+ = )", "", task.read_text())
+    task.write_text(unmarked)  # all of them hold of what happened
     ran = desk.gate("run", "--quiet", "--fresh", "--task", "twice")
 
     assert (made.status, made.out) == (0, "evals/twice.toml\n")
     assert ran.status == 0, ran.err
+    assert [one["type"] for one in tomli.loads(unmarked)["graders"]] == ["sql", "file", "state"]
     again = read_trace(desk.path / ".ci-gate/traces/twice/0.jsonl")
     assert again.header.seed == read_trace(incident).header.seed
     assert any(fault for *_, fault in _calls(incident))
@@ -226,6 +231,25 @@ def test_a_fixture_that_the_suite_would_read_as_tasks_is_refused(desk):
     assert ended.status == 2
     assert "the suite would read 'evals/x.fixture/a.toml', a file of the fixture" in ended.err
     assert not list(desk.path.glob("evals/x*"))
+
+
+def test_a_world_that_is_not_whole_falls_back_on_the_task_of_the_trace(desk):
+    """Which is said, because it may have been edited since."""
+    trace = _written(
+        desk.path / "t.jsonl",
+        state={"files": {}, "folders": [], "withheld": "holds a secret"},
+        task="refund/1",
+        suite="desk",
+    )
+    (desk.path / "more").mkdir()
+
+    ended = desk.gate("task", "from-trace", str(trace), "--output", "more/x.toml")
+
+    assert ended.status == 0
+    assert "No fixture could be made: the recorded state is not whole: holds a secret" in ended.err
+    assert "starts in the fixture of the recorded task" in ended.err
+    assert "add 'more/x.toml'" in ended.err
+    assert tomli.loads((desk.path / "more/x.toml").read_text())["fixture"] == "../evals/world"
 
 
 def test_nothing_is_written_through_a_link(desk, tmp_path):

@@ -55,11 +55,12 @@ def test_rows_are_asked_for_as_they_are(tmp_path, before, change, expected):
     old = _places(tmp_path / "old", MADE + before)
     new = _places(tmp_path / "new", f"{MADE}{before};{change}")
 
-    [proposal] = of_world(old, new)
+    proposal, rest = of_world(old, new)
 
     assert {key: x for key, x in proposal.table.items() if key not in ("type", "query")} == expected
     assert _passes(proposal, new)
     assert not _passes(proposal, old)
+    assert rest.table["type"] == "state"
 
 
 def test_many_rows_are_counted(tmp_path):
@@ -68,10 +69,11 @@ def test_many_rows_are_counted(tmp_path):
     old = _places(tmp_path / "old", "CREATE TABLE t (id INTEGER PRIMARY KEY)")
     new = _places(tmp_path / "new", f"CREATE TABLE t (id INTEGER PRIMARY KEY);{rows}")
 
-    [proposal] = of_world(old, new)
+    proposal, rest = of_world(old, new)
 
     assert proposal.table["equals"] == [[50]]
     assert proposal.what == "table t: 50 added"
+    assert rest.table["checks"] == [{"unchanged": {"except": ["t"]}}]
 
 
 def test_a_dropped_table_is_asked_for(tmp_path):
@@ -79,7 +81,7 @@ def test_a_dropped_table_is_asked_for(tmp_path):
     old = _places(tmp_path / "old", "CREATE TABLE t (id)")
     new = _places(tmp_path / "new")
 
-    [proposal] = of_world(old, new)
+    proposal, _ = of_world(old, new)
 
     assert _passes(proposal, new)
     assert not _passes(proposal, old)
@@ -90,7 +92,7 @@ def test_files_are_asked_for_by_content_or_presence(tmp_path):
     old = _places(tmp_path / "old", files={"gone": b"x", "same": b"x", "note": b"a"})
     new = _places(tmp_path / "new", files={"same": b"x", "note": b"b\n", "image": b"\xff"})
 
-    found = of_world(old, new)
+    *found, rest = of_world(old, new)
 
     assert {one.table["path"]: one.table for one in found} == {
         "gone": {"type": "file", "path": "gone", "exists": False},
@@ -98,6 +100,7 @@ def test_files_are_asked_for_by_content_or_presence(tmp_path):
         "note": {"type": "file", "path": "note", "equals": "b\n"},
     }
     assert all(_passes(one, new) and not _passes(one, old) for one in found)
+    assert rest.table["checks"] == [{"unchanged": {"except": ["./gone", "./image", "./note"]}}]
 
 
 def test_an_answer_is_asked_for_unless_it_is_long(tmp_path):
