@@ -15,7 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_gate.agents.worker import Conduct, Room, done, plain, result_of, tagged, untagged
+from ci_gate.agents.worker import (
+    Conduct,
+    Draws,
+    Lanes,
+    Room,
+    done,
+    plain,
+    result_of,
+    tagged,
+    untagged,
+)
 from ci_gate.codec import canonical_of_json, decode, encode
 from ci_gate.sandbox.values import plain_of, unrecordable_in
 
@@ -228,7 +238,7 @@ def test_a_result_with_numbers_beyond_json_is_sent():
     """Amounts are tagged for the reader to drop; a long integer elsewhere is text."""
     result = result_of({"answer": 10**5000, "cost_usd": math.inf, "tokens": 10**5000, "turns": 2})
 
-    sent = json.loads(done(7, result, None, Conduct()))["result"]
+    sent = json.loads(done(7, result, None, Conduct(Draws(Lanes()))))["result"]
 
     assert sent["answer"] == hex(10**5000)
     assert sent["cost_usd"] == {"$ci-gate": ["float", "inf"]}

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ci_gate.store.runs import load_run
-from tests.cli.conftest import Ended, Place, _environment
+from tests.places import Ended, Place, environment
 
 CONFIG = """
 [[suite]]
@@ -350,7 +350,7 @@ def test_a_calm_run_that_was_killed_goes_on(desk: Desk) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "ci_gate", "check", "--calm-and-chaos", "--quiet", "--fresh"],
         cwd=desk.place.path,
-        env=_environment({"STARTS": str(desk.starts)}),
+        env=environment({"STARTS": str(desk.starts)}),
         start_new_session=True,
     )
     until = time.monotonic() + 60

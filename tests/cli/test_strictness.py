@@ -158,7 +158,7 @@ def test_a_capability_is_refused_in_a_replay_as_live(desk):
     ended = desk.gate("replay", "refund/1")
 
     assert ended.status == 1
-    assert "1 of 1 recorded calls, consistent" in ended.out
+    assert "2 of 2 recorded calls, consistent" in ended.out
     assert reason in ended.out
 
 
@@ -169,19 +169,19 @@ def test_the_same_trial_twice_has_the_same_chain(desk):
     ended = desk.gate("trace", "verify", "--twice", "refund/1")
 
     assert ended.status == 0, ended.out + ended.err
-    assert "The same twice: 3 calls, 1 model answer held still, sha256:" in ended.out
+    assert "The same twice: 4 calls, 1 model answer held still, sha256:" in ended.out
     assert not (desk.path / ".ci-gate" / "traces").exists()
 
 
 @pytest.mark.parametrize(
     ("before", "after", "order", "said"),
     [
-        ("return cents", "return random.random()", 1, "the tool answered differently"),
+        ("return cents", "return random.random()", 2, "the tool answered differently"),
         *slow(
             ('prompt="refund?"', "prompt=time.time_ns()", 0, "the same call has other arguments"),
             ("env.rng.randint(1, 9)", "random.random()", 1, "the same call has other arguments"),
         ),
-        ('env.kv.set("thought", thought)', "env.kv.set(str(time.time_ns()), 1)", 2, "$.key"),
+        ('env.kv.set("thought", thought)', "env.kv.set(str(time.time_ns()), 1)", 3, "$.key"),
     ],
     ids=["tool", "model", "arguments", "store"],
 )
