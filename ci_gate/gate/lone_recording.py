@@ -6,10 +6,11 @@ its settings for secrets, prices, capabilities and time, elsewhere with the defa
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +35,7 @@ from ci_gate.gate.recording import TRACES, redactor_maker
 from ci_gate.gate.replay import EXIT_STATUS, LastRecord
 from ci_gate.gate.run_journal import RunInterrupted
 from ci_gate.gate.tool import tool_name
+from ci_gate.machine import failed_write
 from ci_gate.model.run import StopReason
 from ci_gate.model.suite import PlannedTrial
 from ci_gate.model.trace import Origin, TraceHeader, TraceRef
@@ -46,7 +48,7 @@ from ci_gate.sandbox.ignoring import Ignored
 from ci_gate.sandbox.recording import Recorder
 from ci_gate.sandbox.world import DEFAULT_NOW
 from ci_gate.store.contents import Contents
-from ci_gate.store.folders import own_folder
+from ci_gate.store.folders import make_real_folder, own_folder
 from ci_gate.store.traces import TraceWriter
 
 __all__ = ["LoneRecorded", "LoneRequest", "record_alone"]
@@ -137,10 +139,11 @@ def record_alone(request: LoneRequest) -> LoneRecorded:
     )
     config = with_faults(config, has_faults=request.has_faults)
     fixture = None if request.fixture is None else _existing(request.fixture)
-    path = _place(request, config)
-    with tempfile.TemporaryDirectory(prefix="ci-gate-") as empty:
-        run = _Run(request, config, path)
-        return run.made(fixture or Path(empty))
+    with (
+        tempfile.TemporaryDirectory(prefix="ci-gate-") as empty,
+        _reserved(_places(request, config)) as path,
+    ):
+        return _Run(request, config, path).made(fixture or Path(empty))
 
 
 def _existing(fixture: Path) -> Path:
@@ -150,22 +153,50 @@ def _existing(fixture: Path) -> Path:
     return fixture.resolve()
 
 
-def _place(request: LoneRequest, config: Config) -> Path:
-    """Return where the trace goes: a name that nothing has."""
+def _places(request: LoneRequest, config: Config) -> Iterator[Path]:
+    """Yield where the trace may go, the first best."""
     if request.output is None:
-        folder = own_folder(
-            Path(config.root) / _OUTPUT / TRACES / LONE, tree=Path(config.root).resolve()
-        )
-        names = (folder / f"run-{number}.jsonl" for number in itertools.count(1))
-        return next(name for name in names if not os.path.lexists(name))
-    if os.path.lexists(request.output):
-        raise UsageError(
-            "is there already, and a trace replaces nothing",
-            where=printable(request.output),
-            hint="Remove it, or choose another --output.",
-        )
+        root = Path(config.root)
+        folder = own_folder(root / _OUTPUT / TRACES / LONE, tree=root.resolve())
+        yield from (folder / f"run-{number}.jsonl" for number in itertools.count(1))
+        return
     whole = request.here / request.output
-    return own_folder(whole.parent, tree=request.here.resolve()).absolute() / whole.name
+    yield own_folder(whole.parent, tree=request.here.resolve()) / whole.name
+    raise UsageError(
+        "is there already, and a trace replaces nothing",
+        where=printable(request.output),
+        hint="Remove it, or choose another --output.",
+    )
+
+
+@contextlib.contextmanager
+def _reserved(places: Iterator[Path]) -> Iterator[Path]:
+    """Take the first name that nothing has, so that no other run can; free it where it stays empty.
+
+    Raises
+    ------
+    UsageError, InternalError
+        A folder is a link or may not be written, the disk is full, or the names are at their end.
+    """
+    path = next(path for path in places if _is_taken_now(path))
+    try:
+        yield path
+    finally:
+        with contextlib.suppress(OSError):
+            if not path.stat().st_size:
+                path.unlink()
+
+
+def _is_taken_now(path: Path) -> bool:
+    """Return whether the name was free, and is ours from now on."""
+    make_real_folder(path.parent)
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise failed_write(error, path) from error
+    return True
 
 
 class _LoneRecorder(Recorder):

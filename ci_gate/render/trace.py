@@ -67,6 +67,8 @@ def render_calls(header: TraceHeader, records: Sequence[TraceRecord], console: C
     console : rich.console.Console
     """
     print_line(console, _title(header), style="bold")
+    for told in _told(header.origin):
+        print_line(console, told)
     has_lanes = any(record.lane != "main" for record in records)
     for record in records:
         print_call(record, console, has_lanes=has_lanes)
@@ -86,6 +88,15 @@ def _agent_of(origin: Origin | msgspec.UnsetType) -> list[str]:
     if isinstance(origin, msgspec.UnsetType):
         return []
     return [inert(origin.python or " ".join(origin.command))]
+
+
+def _told(origin: Origin | msgspec.UnsetType) -> Iterator[str]:
+    """Yield what the agent of a run outside any suite was told."""
+    if isinstance(origin, msgspec.UnsetType):
+        return
+    for name, value in (("instruction", origin.instruction or None), ("input", origin.input)):
+        if value is not None:
+            yield f"       {name}: {_value(value)}"
 
 
 def print_call(record: TraceRecord, console: Console, *, has_lanes: bool = False) -> None:

@@ -143,21 +143,32 @@ def restore(state: Mapping[str, Any], folder: Path, source: ContentSource) -> No
     Raises
     ------
     StateError
-        It is not whole, or not a state.
+        It is not whole, not a state, or larger than ``capture`` makes any.
     """
     if state.get("withheld"):
         raise StateError(f"the recorded state is not whole: {state['withheld']}")
     try:
         for name in state["folders"]:
             _inside(folder, name).mkdir(parents=True, exist_ok=True)
-        for name, entry in sorted(state["files"].items()):
-            path = _inside(folder, name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(source.get(entry["digest"]))
-            if entry.get("executable"):
-                path.chmod(0o700)
+        _restore_files(state["files"], folder, source)
     except (KeyError, TypeError, AttributeError, OSError) as error:
         raise StateError(f"this is no recorded state: {error}") from error
+
+
+def _restore_files(files: Mapping[str, Any], folder: Path, source: ContentSource) -> None:
+    if len(files) > _MOST_FILES:
+        raise StateError(f"it has over {_MOST_FILES} files, and no recorded state has")
+    room = _MOST_BYTES
+    for name, entry in sorted(files.items()):
+        path = _inside(folder, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = source.get(entry["digest"])
+        room -= len(content)
+        if room < 0:
+            raise StateError(f"it has over {_MOST_BYTES} bytes, and no recorded state has")
+        path.write_bytes(content)
+        if entry.get("executable"):
+            path.chmod(0o700)
 
 
 def _inside(folder: Path, name: str) -> Path:

@@ -111,6 +111,28 @@ def test_it_is_played_again_with_the_same_answer(recorded):
     assert "recorded answer is another" not in ended.out
 
 
+def test_it_is_shown_with_what_the_agent_was_told(recorded):
+    """There is no task in which a reader could look."""
+    place, made = recorded
+
+    ended = place.gate("trace", "show", made.out.strip())
+
+    assert ended.out.startswith(
+        "a trace outside any suite  desk:run  seed 0x000000000000002a\n"
+        '       instruction: Refund it.\n       input: {"order":5}\n'
+    )
+
+
+def test_an_agent_that_cannot_be_started_leaves_no_trace(desk):
+    """Not even the name that was held for it, which another run may then have."""
+    (desk.path / "kept").mkdir()
+    ended = gate(desk, "trace", "record", "--python", "gone:run", "--output", "kept/x.jsonl")
+
+    assert ended.status == 2
+    assert "'gone:run' cannot be loaded" in ended.err
+    assert list((desk.path / "kept").iterdir()) == []
+
+
 def test_a_function_that_only_the_trace_names_is_not_run(recorded):
     """A trace may be what anybody sent."""
     place, made = recorded

@@ -106,6 +106,21 @@ def test_what_is_no_state_is_refused(tmp_path, state):
         restore(state, tmp_path, Contents(tmp_path / "traces"))
 
 
+def test_a_state_that_is_larger_than_any_is_refused(tmp_path, monkeypatch):
+    """A few small contents, named over and over, would fill the disk."""
+    contents = Contents(tmp_path / "traces")
+    entry = {"digest": contents.put(b"x" * 60), "bytes": 1}
+    (tmp_path / "again").mkdir()
+    many = {f"work/{number}": entry for number in range(3)}
+
+    monkeypatch.setattr("ci_gate.sandbox.states._MOST_BYTES", 150)
+    with pytest.raises(StateError, match="over 150 bytes"):
+        restore({"files": many, "folders": []}, tmp_path / "again", contents)
+    monkeypatch.setattr("ci_gate.sandbox.states._MOST_FILES", 2)
+    with pytest.raises(StateError, match="over 2 files"):
+        restore({"files": many, "folders": []}, tmp_path / "again", contents)
+
+
 def test_names_and_folders_that_cannot_be_kept_make_a_state_that_is_not_whole(tmp_path):
     """An agent decides what they are called and how deep they lie, and must not break the trial."""
     world = tmp_path / "world"
