@@ -44,6 +44,8 @@ _OWN_WRITES: Final = frozenset({("kv", "set"), ("kv", "delete"), ("file", "write
 
 _Call = tuple[str, str, str]
 """Kind, name and digest of the input."""
+_Named = tuple[str, str]
+"""Kind and name."""
 _State = int
 """Number of a sequence of changing calls."""
 _Strand = tuple[int, str]
@@ -150,7 +152,7 @@ def _call_of(record: TraceRecord) -> _Call:
     return record.kind, record.name, record.input_digest
 
 
-def _changing(recordings: Iterable[Sequence[TraceRecord]]) -> frozenset[tuple[str, str]]:
+def _changing(recordings: Iterable[Sequence[TraceRecord]]) -> frozenset[_Named]:
     """Return kind and name of the calls that may have made later answers different."""
     found = set(_OWN_WRITES)
     for records in recordings:
@@ -162,21 +164,20 @@ def _changing(recordings: Iterable[Sequence[TraceRecord]]) -> frozenset[tuple[st
     return frozenset(found)
 
 
-def _suspects(lane: Sequence[TraceRecord]) -> set[tuple[str, str]]:
-    found: set[tuple[str, str]] = set()
-    last: dict[_Call, int] = {}
+def _suspects(lane: Sequence[TraceRecord]) -> set[_Named]:
+    found: set[_Named] = set()
+    last_call: dict[_Call, int] = {}
+    last_named: dict[_Named, int] = {}  # of those that may change anything
     for at, record in enumerate(lane):
         call = _call_of(record)
-        before = last.get(call)
+        named = call[:2]
+        before = last_call.get(call)
         if before is not None and _given(lane[before]) != _given(record):
-            between = map(_call_of, lane[before + 1 : at])
-            found |= {one[:2] for one in between if _may_change(one, call)}
-        last[call] = at
+            found |= {one for one, last in last_named.items() if last > before and one != named}
+        last_call[call] = at
+        if record.kind != MODEL and record.kind not in _OWN_KINDS:
+            last_named[named] = at
     return found
-
-
-def _may_change(call: _Call, asked: _Call) -> bool:
-    return call[:2] != asked[:2] and call[0] != MODEL and call[0] not in _OWN_KINDS
 
 
 def _given(record: TraceRecord) -> tuple[Any, bool]:
