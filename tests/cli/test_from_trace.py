@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 import tomli
@@ -373,3 +374,24 @@ def test_a_changed_trace_is_refused(desk):
     assert ended.status == 2
     assert "was changed" in ended.err
     assert not list(desk.path.glob("evals/x*"))
+
+
+@pytest.mark.slow
+def test_an_incident_of_the_example_meets_its_faults_again(place):
+    """The regressed desk's failing trial under a fault, as a task of the same suite."""
+    source = Path(__file__).resolve().parents[2]
+    shutil.copytree(source / "examples", place.path / "examples")
+    shutil.copy(source / "ci-gate.toml", place.path)
+    variant = {"REFUND_DESK_VARIANT": "regressed"}
+    assert place.gate("run", "--quiet", "--task", "mail-new-address", **variant).status == 0
+    lines = (place.path / ".ci-gate/refund-desk.run.jsonl").read_text().splitlines()[1:-1]
+    trials = [json.loads(line) for line in lines]
+    trial = next(one for one in trials if one["status"] == "failed" and one["faults"])
+    incident = _calls(place.path / ".ci-gate" / trial["trace"])
+
+    made = place.gate("task", "from-trace", f".ci-gate/{trial['trace']}", "--id", "again")
+    ran = place.gate("run", "--quiet", "--fresh", "--task", "again", **variant)
+
+    assert (made.status, ran.status) == (0, 0), made.err + ran.err
+    assert _calls(place.path / ".ci-gate/traces/again/0.jsonl") == incident
+    assert any(fault for *_, fault in incident)
