@@ -270,7 +270,7 @@ def show_history(pasts: Sequence[tuple[str, Sequence[Past]]]) -> None:
             HistoryLine(
                 commit=one.commit[:12],
                 date=one.time[:10],
-                subject=one.remark,
+                subject=f"({one.remark}) {one.subject}" if one.remark else one.subject,
                 metrics={} if one.shown is None else one.shown.metrics,
                 tasks=0 if one.shown is None else len(one.shown.side.tasks),
             )

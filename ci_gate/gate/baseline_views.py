@@ -20,6 +20,7 @@ from ci_gate.gate.sides import load_side
 from ci_gate.model.run import Side
 from ci_gate.model.verdict import Counts
 from ci_gate.store.baselines import parse_baseline, to_side
+from ci_gate.store.files import is_file
 
 __all__ = [
     "BaselineRequest",
@@ -70,6 +71,7 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
 
     commit: str
     time: str
+    subject: str
     remark: str
     shown: Shown | None
 
@@ -122,7 +124,7 @@ def _shown(project: Project, suite: SuiteConfig, target: str | None) -> Shown:
     path = baseline_path(project, suite.name)
     if target is None:
         return _described(_existing(path), path.name, project, suite)
-    if Path(target).is_file():
+    if is_file(Path(target)):
         return _described(load_side(Path(target)), target, project, suite)
     repository = project.repository
     if repository is None:
@@ -167,11 +169,15 @@ def _past_of(project: Project, suite: SuiteConfig) -> tuple[Past, ...]:
 
 
 def _version(version: PastVersion, project: Project, suite: SuiteConfig) -> Past:
+    past = Past(
+        commit=version.commit, time=version.time, subject=version.subject, remark="", shown=None
+    )
     if version.content is None:
-        return Past(commit=version.commit, time=version.time, remark="removed", shown=None)
+        return msgspec.structs.replace(past, remark="removed")
     try:
         side = to_side(parse_baseline(version.content, name=version.commit[:12]))
     except GateError:
-        return Past(commit=version.commit, time=version.time, remark="unreadable", shown=None)
-    shown = _described(side, version.commit[:12], project, suite)
-    return Past(commit=version.commit, time=version.time, remark="", shown=shown)
+        return msgspec.structs.replace(past, remark="unreadable")
+    return msgspec.structs.replace(
+        past, shown=_described(side, version.commit[:12], project, suite)
+    )

@@ -28,12 +28,15 @@ class PastVersion(msgspec.Struct, frozen=True, kw_only=True):
         Full id.
     time : str
         Of the commit, ISO 8601 UTC.
+    subject : str
+        The first line of its message, which anybody may have written.
     content : bytes or None
         None where the commit removed the file, or put something else in its place.
     """
 
     commit: str
     time: str
+    subject: str
     content: bytes | None
 
 
@@ -60,17 +63,26 @@ def history(
         return ()
     name = path_in(repository, path)
     answer = run_git(
-        repository, "rev-list", f"--max-count={limit}", "--timestamp", head, "--", name
+        repository,
+        "rev-list",
+        f"--max-count={limit}",
+        "--encoding=UTF-8",
+        "--format=%ct %H %s",
+        head,
+        "--",
+        name,
     )
-    lines = answer.output.decode("ascii").splitlines()
-    return tuple(_version(repository, line, name) for line in reversed(lines))
+    lines = answer.output.decode("utf-8", "replace").split("\n")
+    # In front of each stands a line `commit <id>`, which older versions of git cannot leave out.
+    told = [line for line in lines if line and not line.startswith("commit ")]
+    return tuple(_version(repository, line, name) for line in reversed(told))
 
 
 def _version(repository: Repository, line: str, name: str) -> PastVersion:
-    seconds, commit = line.split()
+    seconds, commit, subject = line.split(" ", 2)
     try:
         content = read_blob(repository, commit, name)
     except GitError:
         # A link or folder once stood here; that it is no baseline is all there is to say.
         content = None
-    return PastVersion(commit=commit, time=utc_text(int(seconds)), content=content)
+    return PastVersion(commit=commit, time=utc_text(int(seconds)), subject=subject, content=content)

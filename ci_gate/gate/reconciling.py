@@ -12,6 +12,7 @@ from ci_gate.gate.traces import StoredContents
 from ci_gate.model.trace_findings import Mismatch, Reconciled
 from ci_gate.model.trace_meta import MODEL, MetaTally, TraceMeta
 from ci_gate.model.trial import TrialRecord
+from ci_gate.store.files import is_file
 from ci_gate.store.runs import load_run
 from ci_gate.store.traces import TraceReading
 
@@ -79,7 +80,7 @@ def _place(run: Path, record: TrialRecord) -> Path:
         what = f"{_named(record)} names a trace out of its folder: {printable(record.trace)}"
         raise FileFormatError(what, where=printable(run))
     path = run.parent.joinpath(*parts)
-    if not path.is_file():
+    if not is_file(path):
         what = f"the trace of {_named(record)} is missing: {printable(path)}"
         raise FileFormatError(what, where=printable(run), hint=_HINT)
     return path

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 from ci_gate.errors import FileFormatError
 from ci_gate.model.trace import Trace
 from ci_gate.model.trial import TrialRecord
+from ci_gate.store.files import is_file
 from ci_gate.store.traces import read_trace
 
 __all__ = ["is_trace_of", "place_of_trace", "recorded_trace"]
@@ -26,7 +27,7 @@ def place_of_trace(folder: Path, record: TrialRecord) -> Path | None:
     if len(parts) < 3 or ".." in parts or "\\" in name or "\0" in name or name.startswith("/"):
         return None
     path = folder.joinpath(*parts)
-    return path if path.is_file() and path.resolve().is_relative_to(folder.resolve()) else None
+    return path if is_file(path) and path.resolve().is_relative_to(folder.resolve()) else None
 
 
 def is_trace_of(trace: Trace, record: TrialRecord) -> bool:

@@ -13,7 +13,7 @@ from ci_gate.errors import FileFormatError, UsageError, printable
 from ci_gate.machine import failed_write
 from ci_gate.model.amounts import require_counts
 from ci_gate.model.verdict import Decision, ExitCode, Verdict
-from ci_gate.store.files import read_whole
+from ci_gate.store.files import is_file, read_whole
 from ci_gate.store.folders import remove_beside, remove_named, write_beside, write_named
 
 __all__ = [
@@ -115,11 +115,11 @@ def clear_targets(targets: Targets, *, inputs: Iterable[Path | None]) -> None:
     UsageError
         A target is a folder, link, pipe or device.
     """
-    read = [path for path in inputs if path is not None and path.exists()]
+    read = [path for path in inputs if path is not None and is_file(path)]
     for target in (targets.json, targets.markdown, targets.junit):
         if target is None or str(target) == "-":
             continue
-        if not (target.exists() and any(target.samefile(path) for path in read)):
+        if not (is_file(target) and any(target.samefile(path) for path in read)):
             remove_named(target)
 
 

@@ -189,7 +189,7 @@ def _kept(
         suite=suite.name,
         path=path,
         written=written,
-        anchor=_anchored(project, suite, after, request),
+        anchor=_anchored(project, suite, after if written else before, request),
         runs=len(after.runs),
         tasks=len(after.tasks),
         baseline={} if before is None else suite_metrics(to_side(before), policy.ks),
@@ -233,11 +233,17 @@ def _on_left_traces(project: Project, suite: SuiteConfig) -> list[str]:
 
 
 def _anchored(
-    project: Project, suite: SuiteConfig, baseline: Baseline, request: UpdateRequest
+    project: Project,
+    suite: SuiteConfig,
+    baseline: Baseline | None,
+    request: UpdateRequest,
 ) -> Path | None:
-    """Keep the baseline as the anchor, if there is none or a new one was asked for."""
+    """Keep the baseline that is in its file as the anchor, where one is missing or asked for.
+
+    An update that wrote nothing has made another one, which nobody will be held against.
+    """
     path = anchor_path(project, suite.name)
-    if path.exists() and not request.anchor:
+    if baseline is None or (path.exists() and not request.anchor):
         return None
     write_whole(path, dump_baseline(baseline))
     return path

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import comb
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -29,6 +30,8 @@ Ints = NDArray[np.int64]
 
 TINY = 1e-300
 _MOST_REDRAWN = 0.5
+# Of a float's 1,023: a whole number of more bits is scaled first.
+_FLOAT_BITS = 1000
 
 
 class Cells(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,10 +227,41 @@ def _binomials(chances: Floats, done: int, passed: int, left: int) -> Floats:
     passes, fails = (_powers(c, done + left) for c in (chances, 1 - chances))
     failed = done - passed
     return np.stack(
-        [comb(left, e) * passes[passed + e] * fails[failed + left - e] for e in range(left + 1)],
+        [
+            _product(_ways(left, e), passes[passed + e], fails[failed + left - e])
+            for e in range(left + 1)
+        ],
         axis=-1,
     )
 
 
-def _powers(chances: Floats, most: int) -> Floats:
-    return np.asarray(np.cumprod([np.ones_like(chances), *[chances] * most], axis=0))
+class _Scaled(NamedTuple):
+    """Numbers as ``mantissa * 2**exponent``: from 1,030 trials on a factor is beyond every float.
+
+    Scaling is exact, so that products are rounded as those of floats are.
+    """
+
+    mantissa: Floats
+    exponent: Ints
+
+
+def _product(*factors: _Scaled) -> Floats:
+    mantissa, exponent = factors[0]
+    for factor in factors[1:]:
+        mantissa = mantissa * factor.mantissa
+        exponent = exponent + factor.exponent
+    return np.asarray(np.ldexp(mantissa, exponent))
+
+
+def _ways(of: int, chosen: int) -> _Scaled:
+    ways = comb(of, chosen)
+    shift = max(0, ways.bit_length() - _FLOAT_BITS)
+    return _Scaled(np.asarray(float(ways >> shift)), np.asarray(shift))
+
+
+def _powers(chances: Floats, most: int) -> list[_Scaled]:
+    powers = [_Scaled(np.ones_like(chances), np.zeros(chances.shape, dtype=np.int64))]
+    for _ in range(most):
+        mantissa, exponent = np.frexp(powers[-1].mantissa * chances)
+        powers.append(_Scaled(mantissa, powers[-1].exponent + exponent))
+    return powers

@@ -16,6 +16,7 @@ from ci_gate.errors import FileFormatError, UsageError, printable
 from ci_gate.machine import failed_write, reason_of
 
 __all__ = [
+    "is_file",
     "open_regular",
     "put_whole",
     "read_whole",
@@ -96,6 +97,14 @@ def write_whole(path: Path, content: bytes) -> None:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
+
+
+def is_file(path: Path) -> bool:
+    """Return whether there is such a file; False also for a name that no folder can hold.
+
+    ``Path.is_file`` raises for a name that is too long, and files name other files.
+    """
+    return os.path.isfile(path)  # noqa: PTH113 - as above
 
 
 def remove_file(path: Path) -> None:

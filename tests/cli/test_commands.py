@@ -122,7 +122,7 @@ def test_a_baseline_is_shown_diffed_and_followed(gated):
     """Three views of the bar go to standard output."""
     gated.replace("evals/toy_agent.py", "SLIP = 0.05", "SLIP = 0.3")
     gated.gate("baseline", "update", "--quiet")
-    gated.commit("raise the bar")
+    gated.commit("raise the bar\u202e ##[error]x")
 
     shown = gated.gate("baseline", "show")
     differs = gated.gate("baseline", "diff", "main")
@@ -131,6 +131,8 @@ def test_a_baseline_is_shown_diffed_and_followed(gated):
     assert "pass^8  " in shown.out
     assert "other outcomes" in differs.out
     assert past.out.count("\n  - ") == 2
+    assert "set the bar\n" in past.out
+    assert r"raise the bar\u202e # #[error]x" in past.out
     assert (shown.status, differs.status, past.status) == (0, 0, 0)
 
 

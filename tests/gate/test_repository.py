@@ -396,6 +396,7 @@ def test_history_has_each_version_once_in_order(new_repository: NewRepository) -
 
     versions = history(repository, folder.path / "a")
 
+    assert {version.subject for version in versions} == {folder.git("log", "-1", "--format=%s")}
     assert [(version.commit, version.content) for version in versions] == [
         (first, b"1"),
         (second, b"2"),
