@@ -180,7 +180,9 @@ def put_end(world: World, records: Sequence[TraceRecord], contents: Contents) ->
         The recording does not have all of it.
     """
     if world.postgres is not None:
-        raise TrialErrored("replay: a recording has no PostgreSQL database; run it with --live")
+        raise TrialErrored(
+            "replay: a recording has no PostgreSQL database; run it with --live or --mode record"
+        )
     after = [r.output for r in records if (r.kind, r.name) == ("state", "after")]
     try:
         for state in after:

@@ -157,7 +157,7 @@ class SandboxedSuite:
             graders look at it; or the recording does not have all of it.
         """
         shelf = self._shelves[trial.task.id]
-        if not any(_has_end(trace) for trace in shelf.traces):
+        if world.postgres is None and not any(_has_end(trace) for trace in shelf.traces):
             return
         place = source.reader.recording
         if place is not None:
