@@ -11,13 +11,13 @@ from ci_gate.agents.exit_code import ExitCodeAgent
 from ci_gate.agents.python_agent import PythonAgent
 from ci_gate.agents.strictness import Strictness, require_python
 from ci_gate.errors import printable
-from ci_gate.grading import answer, file, own, sql
+from ci_gate.grading import answer, file, own, rules, sql
 from ci_gate.grading.own import CallGrader, InitialState
 from ci_gate.grading.state import grader as state
 from ci_gate.grading.state.grader import InitialStates
 from ci_gate.model.agent import AgentSpec, FaultPolicy
 from ci_gate.model.suite import GraderSpec, Task
-from ci_gate.ports import Agent, Grader, GradersByTask
+from ci_gate.ports import Agent, Grader, GraderCost, GradersByTask, RankedGrader
 
 __all__ = [
     "AGENTS",
@@ -67,10 +67,17 @@ class GraderKind(NamedTuple):
         Returns what is wrong with a spec's options as sentences.
     build : callable
         Returns the grader of a spec that ``validate`` has passed.
+    cost : GraderCost
+        What asking it takes, and so when it is asked.
     """
 
     validate: Callable[[GraderSpec], Sequence[str]]
     build: Callable[[GraderSpec, GraderPorts], Grader]
+    cost: GraderCost = GraderCost.LOOK
+
+    def made(self, spec: GraderSpec, ports: GraderPorts) -> RankedGrader:
+        """Return the grader of a spec with its rank."""
+        return RankedGrader(self.build(spec, ports), self.cost)
 
 
 GRADERS: Final[Mapping[str, GraderKind]] = {
@@ -82,8 +89,11 @@ GRADERS: Final[Mapping[str, GraderKind]] = {
         lambda spec, ports: state.build(spec, states=ports.states or InitialStates(ports.initial)),
     ),
     "python": GraderKind(
-        own.validate, lambda spec, ports: own.build(spec, call=ports.call, initial=ports.initial)
+        own.validate,
+        lambda spec, ports: own.build(spec, call=ports.call, initial=ports.initial),
+        GraderCost.OWN,
     ),
+    "rules": GraderKind(rules.validate, lambda spec, _: rules.build(spec), GraderCost.RULE),
 }
 
 
@@ -133,7 +143,9 @@ def grader_problems(spec: GraderSpec) -> list[str]:
 
 
 def graders_of(tasks: Iterable[Task], ports: GraderPorts) -> GradersByTask:
-    """Return the graders of each task by its id.
+    """Return the graders of each task by its id, the cheapest first.
+
+    Those of equal cost keep the order of the task file.
 
     Parameters
     ----------
@@ -141,7 +153,9 @@ def graders_of(tasks: Iterable[Task], ports: GraderPorts) -> GradersByTask:
         With graders that have no ``grader_problems``.
     ports : GraderPorts
     """
-    return {
-        task.id: tuple(GRADERS[spec.type].build(spec, ports) for spec in task.graders)
-        for task in tasks
-    }
+    return {task.id: _ranked(task, ports) for task in tasks}
+
+
+def _ranked(task: Task, ports: GraderPorts) -> tuple[RankedGrader, ...]:
+    made = [GRADERS[spec.type].made(spec, ports) for spec in task.graders]
+    return tuple(sorted(made, key=lambda one: one.cost))

@@ -7,8 +7,9 @@ The engine runs trials through an ``Agent``, a ``SandboxFactory``, ``Grader`` ob
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
+from enum import IntEnum
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
@@ -21,9 +22,12 @@ __all__ = [
     "Clock",
     "First",
     "Grader",
+    "GraderCost",
+    "GradersByTask",
     "Observation",
     "OutcomeSink",
     "ProgressSink",
+    "RankedGrader",
     "ReplayDrifted",
     "RoundWatcher",
     "SandboxFactory",
@@ -146,10 +150,6 @@ class TrialSandbox(Protocol):
         """URL of a fresh PostgreSQL database, or None where the task has none."""
 
     @property
-    def initial_state(self) -> str | None:
-        """Digest of what the world held at the start, or None where that is not known."""
-
-    @property
     def now(self) -> str:
         """Start of the trial's clock, ISO 8601 UTC; the same for every trial."""
 
@@ -255,6 +255,25 @@ class Grader(Protocol):
         """Return the grade; awaitable where the judging leaves the process."""
 
 
+class GraderCost(IntEnum):
+    """What asking a grader takes; the cheaper ones are asked first, wherever a task file has them.
+
+    A rule that fails has a veto: what is dearer than a look at the world is not asked any more.
+    """
+
+    RULE = 0
+    LOOK = 1
+    OWN = 2
+    JUDGE = 3
+
+
+class RankedGrader(NamedTuple):
+    """A grader and what asking it takes."""
+
+    grader: Grader
+    cost: GraderCost = GraderCost.LOOK
+
+
 class OutcomeSink(Protocol):
     """Where attempts go that ended; a record is durable before ``append`` returns."""
 
@@ -309,4 +328,5 @@ class Clock(Protocol):
         """Wait."""
 
 
-GradersByTask = Mapping[str, Sequence[Grader]]
+GradersByTask = Mapping[str, Sequence[RankedGrader]]
+"""By task id, in the order in which they are asked."""

@@ -7,22 +7,21 @@ beside the agent happens in threads, so that it takes none from the trials next 
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Sequence
 
 import msgspec
 
+from ci_gate.engine.asking import grades_of, unstarted
 from ci_gate.engine.cancellation import in_thread
 from ci_gate.engine.judging import Judgement, errored, exceeded, failed, judge, record_of
 from ci_gate.engine.laundering import beyond, laundered_by, may_take_long, suspicions
 from ci_gate.errors import AgentSetupError, ContaminatedWorldError, GateError
 from ci_gate.model.suite import PlannedTrial
 from ci_gate.model.trace import TraceRef
-from ci_gate.model.trial import Cause, Grade, Status, Trajectory, TrialRecord
+from ci_gate.model.trial import Cause, Status, Trajectory, TrialRecord
 from ci_gate.ports import (
     Clock,
-    Grader,
     GradersByTask,
     SandboxFactory,
     TrialErrored,
@@ -68,8 +67,8 @@ class Bench:
     agent : TrialRunner
         Started by the caller.
     sandboxes : SandboxFactory
-    graders : mapping of str to sequence of Grader
-        By task id.
+    graders : mapping of str to sequence of RankedGrader
+        By task id, in the order in which they are asked.
     clock : Clock
     laundered : sequence of re.Pattern
         Answers that are errors of the environment.
@@ -140,6 +139,7 @@ class Bench:
         started_s = self._clock.monotonic()
         trajectory = await self._ran(trial, sandbox)
         duration_s = self._clock.monotonic() - started_s
+        trajectory = msgspec.structs.replace(trajectory, duration_s=duration_s)
         judgement = await self._judgement(trial, trajectory, sandbox)
         record = record_of(
             trial,
@@ -147,7 +147,6 @@ class Bench:
             trajectory,
             duration_s=duration_s,
             trace=await _finished(sandbox, trajectory),
-            initial_state=sandbox.initial_state,
         )
         return Attempt(
             record=self._without_secrets(record, sandbox),
@@ -160,7 +159,7 @@ class Bench:
             trajectory = await self._agent.run(trial, sandbox)
         except AgentSetupError as error:
             if self._has_run:  # it could be started, so this is a trouble of the moment
-                raise TrialErrored(_unstarted(error)) from error
+                raise TrialErrored(unstarted(error)) from error
             raise
         self._has_run = True
         return trajectory
@@ -178,36 +177,13 @@ class Bench:
         pattern = await self._laundered_by(trajectory)
         if pattern is not None:
             return errored(f"the answer is an error of the environment: it matches {pattern}")
-        return judge(trajectory, await self._grades(trial, trajectory, sandbox))
+        graders = self._graders.get(trial.task.id, ())
+        return judge(trajectory, await grades_of(graders, trial, trajectory, sandbox))
 
     async def _laundered_by(self, trajectory: Trajectory) -> str | None:
         if may_take_long(trajectory, self._laundered):
             return await in_thread(lambda: laundered_by(trajectory, self._laundered))
         return laundered_by(trajectory, self._laundered)
-
-    async def _grades(
-        self, trial: PlannedTrial, trajectory: Trajectory, sandbox: TrialSandbox
-    ) -> list[Grade]:
-        grades: list[Grade] = []
-        for grader in self._graders.get(trial.task.id, ()):
-            grade = await _grade(grader, trial, trajectory, sandbox)
-            grades.append(grade)
-        return grades
-
-
-async def _grade(
-    grader: Grader, trial: PlannedTrial, trajectory: Trajectory, sandbox: TrialSandbox
-) -> Grade:
-    if getattr(grader, "blocking", False):
-        found = await in_thread(lambda: grader.grade(trial, trajectory, sandbox))
-    else:
-        found = grader.grade(trial, trajectory, sandbox)
-    if not inspect.isawaitable(found):
-        return found
-    try:
-        return await found
-    except AgentSetupError as error:  # a trial can see to it that no grader starts after it
-        raise TrialErrored(_unstarted(error)) from error
 
 
 async def _finished(sandbox: TrialSandbox, trajectory: Trajectory) -> TraceRef | None:
@@ -226,7 +202,3 @@ async def _close(sandbox: TrialSandbox) -> None:
         sandbox.close()
     else:  # the agent decides how much there is to remove
         await in_thread(sandbox.close)
-
-
-def _unstarted(error: AgentSetupError) -> str:
-    return f"harness: {error.problems[0].what}"

@@ -5,33 +5,26 @@ What they are called together, self-healing and blind retries, is defined here a
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-import msgspec
-
 from ci_gate.model.calls import MODEL_CALL
 from ci_gate.model.trial import Step
+from ci_gate.process import calls as tools
 
-__all__ = ["HEALING_TURNS", "LOOP", "faults", "looped", "recovered", "tool_calls"]
-
-LOOP: Final = 3
-"""Calls of the same tool with the same arguments that make a loop, a blind retry."""
+__all__ = ["HEALING_TURNS", "faults", "looped", "recovered", "tool_calls"]
 
 HEALING_TURNS: Final = 2
 """Turns after that of a fault within which the goal of the faulted call must be achieved."""
 
-_TOOL: Final = "tool"
-_MEETING_FAULTS: Final = frozenset({_TOOL, MODEL_CALL})
+_MEETING_FAULTS: Final = frozenset({tools.TOOL, MODEL_CALL})
 # The answer arrives whole, late or of a second delivery: the faulted call achieves its goal itself.
 _WHOLE: Final = frozenset({"latency", "duplicate"})
-_encode: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
 def tool_calls(steps: Sequence[Step]) -> int | None:
     """Return how many tools were called; None where no step is known at all."""
-    return sum(step.kind == _TOOL for step in steps) if steps else None
+    return sum(step.kind == tools.TOOL for step in steps) if steps else None
 
 
 def faults(steps: Sequence[Step]) -> int:
@@ -123,7 +116,7 @@ def _is_achieved(faulted: _Call, later: Iterable[_Call]) -> bool:
 
 def _is_asked_again(faulted: _Call, call: _Call) -> bool:
     same_lane, later = call.step.lane == faulted.step.lane, call.turn > faulted.turn
-    if _encode(call.step.input) == _encode(faulted.step.input):
+    if tools.json_bytes(call.step.input) == tools.json_bytes(faulted.step.input):
         return same_lane or later
     return same_lane and later
 
@@ -135,5 +128,4 @@ def looped(steps: Sequence[Step]) -> bool | None:
     """
     if not steps:
         return None
-    counts = Counter((s.name, _encode(s.input)) for s in steps if s.kind == _TOOL)
-    return any(count >= LOOP for count in counts.values())
+    return bool(tools.repeated(tools.tool_calls(steps), tools.LOOP))

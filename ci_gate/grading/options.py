@@ -11,7 +11,7 @@ from typing import Any
 
 from ci_gate.errors import printable
 
-__all__ = ["count_problems", "type_problems", "unknown_options"]
+__all__ = ["count_problems", "nearest_name", "type_problems", "unknown_options"]
 
 _TYPE_NAMES: Mapping[type, str] = {str: "a text", bool: "true or false"}
 
@@ -26,9 +26,14 @@ def unknown_options(options: Mapping[str, Any], known: Collection[str]) -> Itera
     """
     for name in options:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"options are {', '.join(known)}"
+            hint = nearest_name(name, known, kind="options")
             yield f"unknown option {printable(name)!r}; {hint}"
+
+
+def nearest_name(name: str, known: Collection[str], *, kind: str = "known") -> str:
+    """Return which of the known names may have been meant, else all of them."""
+    near = difflib.get_close_matches(name, known, 1)
+    return f"did you mean {near[0]!r}?" if near else f"{kind} are {', '.join(known)}"
 
 
 def type_problems(options: Mapping[str, Any], names: Iterable[str], kind: type) -> Iterator[str]:

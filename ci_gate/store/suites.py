@@ -29,6 +29,7 @@ from ci_gate.model.suite import GraderSpec, Limits, Suite, Task
 from ci_gate.prng import format_seed, parse_seed, task_seed
 from ci_gate.store.files import read_whole
 from ci_gate.store.paths import folder_of, mistake_in_id
+from ci_gate.store.schema_files import with_schemas
 from ci_gate.store.taskfiles import Findings, RawTask, nearest, tasks_in
 from ci_gate.store.trees import DiskReader, FileReader, expand, mistake_in_pattern
 
@@ -234,7 +235,7 @@ def _task(raw: RawTask, reading: _Reading) -> Task | None:
         reading.findings.add(_where_of(raw, path), what)
     if mistakes:
         return None
-    graders = _graders(raw.fields.get("graders", ()))
+    graders = _with_schemas(_graders(raw.fields.get("graders", ())), raw, reading)
     _check_graders(graders, raw, reading)
     digests = {**_fixture_digests(raw, reading), **_grader_digests(graders, reading)}
     return _made(raw, graders, digests, reading)
@@ -346,6 +347,7 @@ _CHECKS: Final[Mapping[str, Callable[[str, Any], Mistakes]]] = {
     "limits": _check_limits,
     "trials": _check_trials,
     "seed": _check_seed,
+    "grader": _check_text,
     "graders": _check_list,
 }
 
@@ -392,6 +394,19 @@ def _free_name(kind: str, taken: Collection[str]) -> str:
         kind if number == 1 else f"{kind}-{number}" for number in range(1, len(taken) + 2)
     )
     return next(name for name in candidates if name not in taken)
+
+
+def _with_schemas(
+    graders: Iterable[GraderSpec], raw: RawTask, reading: _Reading
+) -> tuple[GraderSpec, ...]:
+    folder, found = posixpath.dirname(raw.file), []
+    for grader in graders:
+        options, mistakes = with_schemas(grader.type, grader.options, folder, reading.files)
+        for option, what in mistakes:
+            where = f"{_where(raw)}: grader '{printable(grader.name)}'"
+            reading.findings.add(where, f"option '{printable(option)}' {what}")
+        found.append(msgspec.structs.replace(grader, options=options))
+    return tuple(found)
 
 
 def _check_graders(graders: Iterable[GraderSpec], raw: RawTask, reading: _Reading) -> None:

@@ -21,6 +21,7 @@ from ci_gate.errors import Problem, printable
 __all__ = ["DEFAULT_KEYS", "Findings", "RawTask", "nearest", "tasks_in"]
 
 DEFAULT_KEYS: Final = ("fixture", "limits", "tags", "metadata", "graders", "trials")
+_OWN_GRADER: Final = "grader"
 _PREPENDED: Final = ("tags", "graders")
 _TASK_HEADER: Final = re.compile(r"\s*\[\[\s*(?:task|\"task\"|'task')\s*\]\]\s*(?:#.*)?")
 _FENCE: Final = re.compile('"""|' + "'''")
@@ -48,13 +49,12 @@ class Findings:
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
-        self._known: set[tuple[str, str, str]] = set()
 
     def add(self, where: str, what: str, hint: str = "") -> None:
         """Keep a mistake, once."""
-        if (where, what, hint) not in self._known:
-            self._known.add((where, what, hint))
-            self.problems.append(Problem(what=what, where=where, hint=hint))
+        problem = Problem(what=what, where=where, hint=hint)
+        if problem not in self.problems:
+            self.problems.append(problem)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -94,7 +94,7 @@ def _from_json_lines(file: str, text: str, findings: Findings) -> list[RawTask]:
             findings.add(f"{printable(file)}:{number}", f"is not JSON: {printable(error)}")
             continue
         if isinstance(fields, dict):
-            tasks.append(RawTask(fields, file, number))
+            tasks.append(RawTask(_with_own_grader(fields), file, number))
         else:
             findings.add(f"{printable(file)}:{number}", "is not a JSON object")
     return tasks
@@ -114,9 +114,28 @@ def _from_toml(file: str, text: str, findings: Findings) -> list[RawTask]:
     tables = _tables(document, where, findings)
     lines = _lines_of_tasks(text, len(tables), single="task" not in document)
     return [
-        RawTask(_with_defaults(table, defaults), file, line, frozenset(defaults) - table.keys())
+        RawTask(
+            _with_own_grader(_with_defaults(table, defaults)),
+            file,
+            line,
+            frozenset(defaults) - table.keys() - _alias_of(table),
+        )
         for table, line in zip(tables, lines, strict=True)
     ]
+
+
+def _alias_of(table: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset({"graders"}) if _OWN_GRADER in table else frozenset()
+
+
+def _with_own_grader(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields with the short form of one own grader written out as the last grader."""
+    graders = fields.get("graders", [])
+    if not isinstance(fields.get(_OWN_GRADER), str) or not isinstance(graders, list):
+        return fields
+    others = {key: value for key, value in fields.items() if key != _OWN_GRADER}
+    own = {"type": "python", "function": fields[_OWN_GRADER]}
+    return {**others, "graders": [*graders, own]}
 
 
 def _json_table(table: Mapping[str, Any]) -> dict[str, Any]:

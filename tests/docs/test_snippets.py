@@ -60,6 +60,8 @@ def test_configuration_is_accepted(block: Block, tmp_path: Path):
 def test_tasks_are_accepted(block: Block, tmp_path: Path):
     """Tasks that are shown make a suite, graders included."""
     (tmp_path / "world.sql").write_text("CREATE TABLE refunds (id TEXT, cents INTEGER);")
+    (tmp_path / "schemas").mkdir()
+    (tmp_path / "schemas/answer.json").write_text('{"type": "object"}')
     name = "x.toml" if block.language == "toml" else "x.jsonl"
     rules = SuiteRules(
         root_seed=1,

@@ -12,7 +12,7 @@ from ci_gate.engine.runner import run_trials
 from ci_gate.engine.settings import EngineSettings, RunResult
 from ci_gate.model.suite import PlannedTrial
 from ci_gate.model.trial import Grade, Status, Trajectory, TrialRecord
-from ci_gate.ports import Agent, Grader, OutcomeSink, Steering, TrialSandbox
+from ci_gate.ports import Agent, OutcomeSink, RankedGrader, Steering, TrialSandbox
 from tests.agents.desks import ScriptedWorld
 from tests.trials import task_of
 
@@ -77,12 +77,12 @@ class Saying:
         return Grade(grader=self.name, passed=trajectory.answer == "ok", reason="another answer")
 
 
-class _AlwaysSaying(dict[str, Sequence[Grader]]):
+class _AlwaysSaying(dict[str, Sequence[RankedGrader]]):
     """The same graders for every task."""
 
-    def get(self, key: str, default: Any = None) -> Sequence[Grader]:
+    def get(self, key: str, default: Any = None) -> Sequence[RankedGrader]:
         """Return the graders of any task."""
-        return (Saying(),)
+        return (RankedGrader(Saying()),)
 
 
 class Journal:
@@ -155,7 +155,7 @@ async def go(
     *,
     journal: Journal | None = None,
     worlds: Any = None,
-    graders: Mapping[str, Sequence[Grader]] | None = None,
+    graders: Mapping[str, Sequence[RankedGrader]] | None = None,
     clock: Any = None,
     spent_usd: float = 0.0,
     steering: Steering | None = None,

@@ -16,7 +16,7 @@ from ci_gate.engine.laundering import compiled
 from ci_gate.errors import AgentSetupError
 from ci_gate.model.suite import PlannedTrial
 from ci_gate.model.trial import Cause, Grade, Status, Trajectory
-from ci_gate.ports import TrialSandbox
+from ci_gate.ports import RankedGrader, TrialSandbox
 from tests.agents.desks import ScriptedWorld
 from tests.engine.fakes import PASSES, Journal, QuickClock, Saying, ScriptedAgent, Worlds, plan, run
 
@@ -95,7 +95,7 @@ def test_what_takes_its_time_holds_up_no_neighbour(
     bench = Bench(
         agent=ScriptedAgent(lambda _: endless if slow == "pattern" else PASSES),
         sandboxes=SlowWorlds(tmp_path, opening=slow == "opening") if in_files else Worlds(),
-        graders={"a": [SlowGrader()] if slow == "grader" else [Anything()]},
+        graders={"a": [RankedGrader(SlowGrader() if slow == "grader" else Anything())]},
         clock=QuickClock(),
         laundered=compiled([r"^(\w+\s?)*\?$"]),
     )
@@ -139,7 +139,7 @@ def test_a_cancelled_trial_waits_for_its_thread_and_undoes_its_work() -> None:
 def test_a_grader_that_cannot_start_costs_its_trial_alone() -> None:
     """A trial can see to it that no grader starts after it: that must not end the suite."""
     journal = Journal()
-    graders = {"a": [UnstartedGrader()], "b": [Saying()]}
+    graders = {"a": [RankedGrader(UnstartedGrader())], "b": [RankedGrader(Saying())]}
     run(plan(["a", "b"]), ScriptedAgent(), journal=journal, graders=graders, retries=0)
     assert [(r.task, r.status, r.cause) for r in journal.records] == [
         ("a", Status.ERRORED, Cause.HARNESS),

@@ -17,7 +17,7 @@ from ci_gate.errors import AgentSetupError, ContaminatedWorldError, GateError
 from ci_gate.model.run import StopReason
 from ci_gate.model.suite import PlannedTrial
 from ci_gate.model.trial import Cause, Grade, Status, Trajectory, TrialRecord
-from ci_gate.ports import Clock, TrialErrored, TrialLost, TrialSandbox
+from ci_gate.ports import Clock, RankedGrader, TrialErrored, TrialLost, TrialSandbox
 from ci_gate.sandbox.world import WorldFactory
 from tests.agents.desks import Desk
 from tests.engine.fakes import (
@@ -235,7 +235,10 @@ class BreakingWorlds(Worlds):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"graders": {"a": (Breaking(),), "b": (Breaking(),)}}, "harness: ZeroDivisionError: gra"),
+        (
+            {"graders": {task: (RankedGrader(Breaking()),) for task in "ab"}},
+            "harness: ZeroDivisionError: gra",
+        ),
         ({"worlds": BreakingWorlds(OSError("disk"))}, "harness: OSError: disk"),
         ({"worlds": BreakingWorlds(TrialErrored("contaminated: x"))}, "contaminated: x"),
         ({"worlds": BreakingWorlds(ContaminatedWorldError("contaminated: y"))}, "contaminated: y"),

@@ -107,7 +107,7 @@ def served(serve: Serve, trial: PlannedTrial, sandbox: TrialSandbox) -> Trajecto
 def grades_of(
     trial: PlannedTrial, trajectory: Trajectory, sandbox: TrialSandbox
 ) -> dict[str, Grade]:
-    found = [grader.grade(trial, trajectory, sandbox) for grader in graders()[trial.task.id]]
+    found = [one.grader.grade(trial, trajectory, sandbox) for one in graders()[trial.task.id]]
     return {grade.grader: grade for grade in found if isinstance(grade, Grade)}
 
 

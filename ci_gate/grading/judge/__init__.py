@@ -1,1 +1,0 @@
-"""The grader ``judge``: a model that says what code cannot decide."""
