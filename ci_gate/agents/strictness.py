@@ -48,14 +48,18 @@ class Noted:
         """Return a sentence for each place, the most frequent first."""
         ordered = sorted(self._calls.items(), key=lambda item: (-item[1], item[0]))
         lines = [
-            f"Not decided by the seed: {printable(what)}, {times} times in "
-            f"{self._trials[what]} trials."
+            f"Not decided by the seed: {printable(what)}, {_counted(times, 'time')} in "
+            f"{_counted(self._trials[what], 'trial')}."
             for what, times in ordered[:_MOST_LINES]
         ]
         hidden = len(ordered) - _MOST_LINES
         return (
             (*lines, f"Not decided by the seed: {hidden} more places.") if hidden > 0 else (*lines,)
         )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 class Strictness(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import isclose
 from typing import Final
 
 from ci_gate.decision.accounting import CURTAILED, first_rounds
@@ -27,6 +28,8 @@ from ci_gate.model.run import Side, Stop, StopReason
 
 __all__ = ["StoppedRun", "examine_stop"]
 
+# The same trials give the same number; a file of another tool may have written fewer digits.
+_SAME_CHANCE: Final = 1e-6
 _NAMES: Final = {
     StopReason.CURTAILED_PASS: "passed",
     StopReason.CURTAILED_REGRESSED: "regressed",
@@ -94,9 +97,9 @@ def examine_stop(
     Notes
     -----
     A stop is refused where the policy lets no such run be curtailed; where the trials are not those
-    of so many whole rounds; where they do not say this stop; and where an earlier round said the
-    opposite one, past which the run went on. Past an earlier round that said the same the run only
-    spent more than it had to.
+    of so many whole rounds; where they do not say this stop, or give it another chance; and where
+    an earlier round said the opposite one, past which the run went on. Past an earlier round that
+    said the same the run only spent more than it had to.
     """
     stop = candidate.stop
     if stop is None or stop.reason not in CURTAILED:
@@ -155,10 +158,16 @@ class _Examination:
             return "its errors allow no decision yet"
         again = reason_of(seen, self.candidate, self.policy)
         if again is self.stop.reason:
-            return None
+            return self._other_chance(seen)
         if again is None:
             return "its trials say to go on"
         return f"its trials say {_NAMES[again]}"
+
+    def _other_chance(self, seen: Foresight) -> str | None:
+        said, found = self.stop.predictive, seen.prediction.red
+        if said is None or isclose(said, found, rel_tol=_SAME_CHANCE, abs_tol=_SAME_CHANCE):
+            return None
+        return "its trials give another chance to be red than it says"
 
     def _earlier(self) -> tuple[RoundDecision, ...]:
         return tuple(

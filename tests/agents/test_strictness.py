@@ -17,7 +17,7 @@ def test_places_are_counted_over_trials_the_most_frequent_first() -> None:
 
     assert noted.lines() == (
         "Not decided by the seed: uuid.uuid4() at a.py:2, 5 times in 2 trials.",
-        "Not decided by the seed: time.time() at a.py:1, 1 times in 1 trials.",
+        "Not decided by the seed: time.time() at a.py:1, 1 time in 1 trial.",
     )
 
 

@@ -90,7 +90,7 @@ def test_a_warning_is_in_what_the_command_says(desk, verb):
 
     assert ended.status == 0, ended.err
     said = " ".join((ended.out + ended.err).split())
-    assert "Not decided by the seed: random.random() at desk.py:4, 2 times in 1 trials." in said
+    assert "Not decided by the seed: random.random() at desk.py:4, 2 times in 1 trial." in said
 
 
 def test_a_strict_replay_finds_what_a_recording_hides(desk):

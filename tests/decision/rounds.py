@@ -45,8 +45,8 @@ def alike(tasks: int, row: str, **others: str) -> dict[str, str]:
 
 
 def stopped(outcomes: dict[str, str], rounds: int, reason: StopReason, **fields: Any) -> Side:
-    """Return a run whose file says that it was stopped."""
-    stop = Stop(round=rounds, reason=reason, predictive=0.5)
+    """Return a run whose file says that it was stopped, and not at which chance."""
+    stop = Stop(round=rounds, reason=reason)
     return so_far(outcomes, **({"stop": stop, "complete": True} | fields))
 
 

@@ -163,6 +163,17 @@ def test_a_false_stop_is_refused_with_what_was_found(candidate: Side, told: str)
     assert len(text) < 300
 
 
+def test_a_stop_with_an_edited_chance_is_refused() -> None:
+    """The chance to be red is that of the trials, to the last digit that is written."""
+    assert CLEARED.stop is not None
+    assert CLEARED.stop.predictive is not None
+    edited = msgspec.structs.replace(CLEARED.stop, predictive=CLEARED.stop.predictive + 0.001)
+
+    text = refused(msgspec.structs.replace(CLEARED, stop=edited))
+
+    assert "its trials give another chance to be red than it says" in text
+
+
 def test_a_policy_that_curtails_nothing_refuses_every_stop() -> None:
     """Whatever the file's digests say."""
     text = refused(CLEARED, Policy(curtail=False))
