@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import msgspec
@@ -200,8 +201,11 @@ def _by_key(before: Table, after: Table, exact: Callable[[Row], Hashable]) -> _C
 
 
 def _named(table: Table) -> dict[Any, Row] | None:
-    places = [table.columns.index(column) for column in table.key]
-    named = {tuple(frozen(row[place]) for place in places): row for row in table.rows}
+    key_of = itemgetter(*map(table.columns.index, table.key))
+    if table.is_json:
+        named = {frozen(key_of(row)): row for row in table.rows}
+    else:
+        named = {key_of(row): row for row in table.rows}
     return named if len(named) == len(table.rows) else None
 
 

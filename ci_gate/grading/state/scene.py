@@ -6,7 +6,7 @@ Decides what a check finds in them; whether that is as claimed is ``claims``' to
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Final
@@ -26,10 +26,10 @@ from ci_gate.grading.state.difference import (
     table_difference,
 )
 from ci_gate.grading.state.json_path import found_by
-from ci_gate.grading.state.selecting import selected
+from ci_gate.grading.state.selecting import Condition, selected
 from ci_gate.grading.state.snapshot import Parts, Places
 from ci_gate.grading.state.unchanged import uncovered
-from ci_gate.grading.state.world import Record, WorldState
+from ci_gate.grading.state.world import Record, Row, WorldState
 
 __all__ = ["Scene", "nearest_of", "parts_of"]
 
@@ -107,14 +107,15 @@ class Scene:
 
     def _records(self, check: Check) -> Found:
         records = self._table(check) if check.subject == "table" else self._log(check)
-        found = list(selected(check.conditions, records))
+        found = list(records)
         values = [record.get(check.field) for record in found] if check.field else ()
         return Found(records=found, values=values, noun=_NOUNS[check.subject])
 
     def _log(self, check: Check) -> Sequence[Record]:
         before: Sequence[Record] = getattr(self._before, check.subject)
         after: Sequence[Record] = getattr(self._after, check.subject)
-        return added_records(before, after) if check.is_added else after
+        records = added_records(before, after) if check.is_added else after
+        return list(selected(check.conditions, records))
 
     def _table(self, check: Check) -> Iterable[Mapping[str, Any]]:
         table = self._after.tables.get(check.name)
@@ -129,7 +130,7 @@ class Scene:
         if check.is_added:
             change = table_difference(self._before.tables.get(check.name), table)
             rows = () if change is None else change.added
-        return (dict(zip(table.columns, row, strict=True)) for row in rows)
+        return _chosen(check.conditions, table.columns, rows)
 
     def _document(self, check: Check) -> Found:
         document = self._content(check.name)
@@ -190,6 +191,20 @@ class Scene:
                 return rows_of(connection.execute(query))
         except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
             raise UnusableError(said(error)) from error
+
+
+def _chosen(
+    conditions: Sequence[Condition], columns: Sequence[str], rows: Iterable[Row]
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows that meet every condition as records; most rows never become one."""
+    tests = [(columns.index(one.field), one) for one in conditions if one.field in columns]
+    if len(tests) == len(conditions):
+        for row in rows:
+            if all(one.holds(row[place]) for place, one in tests):
+                yield dict(zip(columns, row, strict=True))
+        return
+    records = (dict(zip(columns, row, strict=True)) for row in rows)
+    yield from selected(conditions, records)
 
 
 def _digest_failure(expected: str, content: bytes) -> Failure | None:

@@ -39,6 +39,7 @@ BOUNDS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "lt": operator.lt,
 }
 _SIGNS: Final = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<", "ne": "!="}
+_SCALARS: Final = frozenset({int, str, float, bytes, type(None)})
 _TESTS: Final = (*BOUNDS, "ne", "null")
 
 
@@ -61,6 +62,8 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     def holds(self, value: Any) -> bool:
         """Return whether a field of this value is as it must be."""
         if self.one_of is not None:
+            if value.__class__ in _SCALARS:  # nearly every one, and there may be many
+                return value in self.one_of
             return any(is_same(wanted, value) for wanted in self.one_of)
         return all(_passes(name, value, operand) for name, operand in self.tests.items())
 

@@ -146,7 +146,9 @@ class _Room:
 
     def take(self, row: Row, table: str) -> None:
         self._rows -= 1
-        self._bytes -= sum(len(value) for value in row if isinstance(value, str | bytes))
+        for value in row:
+            if value.__class__ is str or value.__class__ is bytes:
+                self._bytes -= len(value)
         if self._rows < 0:
             raise UnusableError(
                 f"the tables have more than {MOST_ROWS} rows, with table {_quoted(table)}"
