@@ -13,13 +13,17 @@ group is known by the beginning of an entry of its environment.
 
 from __future__ import annotations
 
-import contextlib
+# Nothing else is imported: one watchdog starts with every run, and ``signal``, which makes enums of
+# these numbers, and ``contextlib`` would take as long as Python itself.
+import _signal as signal  # type: ignore[import-not-found]  # typeshed leaves it out
 import os
-import signal
 import struct
 import sys
 import time
-from collections.abc import Iterable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 __all__ = ["PLACE", "groups_in", "kill_all"]
 
@@ -39,16 +43,21 @@ def groups_in(places: bytes) -> set[int]:
 def kill_all(groups: Iterable[int], mark: bytes) -> None:
     """Kill process groups, then every process with the mark, until there is none."""
     for group in groups:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(group, signal.SIGKILL)
+        _end(os.killpg, group)
     for _ in range(_ROUNDS):
         found = _marked(mark)
         for pid in found:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+            _end(os.kill, pid)
         if not found:
             return
         time.sleep(_PAUSE_S)
+
+
+def _end(kill: Callable[[int, int], None], number: int) -> None:
+    try:  # noqa: SIM105 - contextlib is not imported
+        kill(number, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass  # it has ended, or belongs to somebody else
 
 
 def _marked(mark: bytes) -> list[int]:
@@ -61,10 +70,11 @@ def _marked(mark: bytes) -> list[int]:
 
 
 def _is_marked(name: str, mark: bytes) -> bool:
-    # It has ended, or belongs to somebody else.
-    with contextlib.suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
-        return b"\0" + mark in b"\0" + file.read()
-    return False
+    try:
+        with open(f"/proc/{name}/environ", "rb") as file:
+            return b"\0" + mark in b"\0" + file.read()
+    except OSError:
+        return False  # it has ended, or belongs to somebody else
 
 
 def main() -> None:

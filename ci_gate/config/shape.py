@@ -242,7 +242,8 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     retries: Annotated[
         int,
         Meta(
-            description="Further attempts of an errored trial; a failed one is never retried.",
+            description="Further attempts of an errored trial at once, after which it gets one "
+            "more at the end; 0: none at all. A failed one is never retried.",
             ge=0,
             le=100,
         ),

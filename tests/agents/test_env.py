@@ -325,7 +325,7 @@ def run(task, env):
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("isolation", ISOLATIONS)
+@pytest.mark.parametrize("isolation", ["process", *slow("inline")])
 def test_asynchronous_tools_work_from_every_kind_of_agent(tmp_path: Path, isolation: str) -> None:
     """``call`` and ``acall`` reach synchronous and asynchronous tools alike, also at once."""
     desk = Desk(

@@ -12,6 +12,7 @@ from ci_gate.agents.capture import HEAD_BYTES, TAIL_BYTES
 from ci_gate.model.suite import Limits
 from ci_gate.model.trial import Status
 from tests.agents.desks import Desk, ScriptedWorld, fault, run_all, run_one
+from tests.speeds import slow
 from tests.trials import task_of, trial_of
 
 ENDINGS = """
@@ -328,8 +329,10 @@ CAUGHT = """
     ("source", "world", "status"),
     [
         ("raise ConnectionResetError('peer')", ScriptedWorld(), Status.ERRORED),
-        ("raise RuntimeError('x') from ConnectionError()", ScriptedWorld(), Status.ERRORED),
-        ("raise RuntimeError('upstream said 529')", ScriptedWorld(), Status.ERRORED),
+        *slow(
+            ("raise RuntimeError('x') from ConnectionError()", ScriptedWorld(), Status.ERRORED),
+            ("raise RuntimeError('upstream said 529')", ScriptedWorld(), Status.ERRORED),
+        ),
         ("print('upstream said 529', flush=True); os._exit(1)", ScriptedWorld(), Status.ERRORED),
         ("raise RuntimeError('nothing known')", ScriptedWorld(), Status.FAILED),
         ("env.tools.call('t')", ScriptedWorld({0: fault("timeout")}), Status.FAILED),

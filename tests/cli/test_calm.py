@@ -289,6 +289,7 @@ def test_calm_has_as_many_trials_as_the_run_that_stopped_early(desk: Desk) -> No
     assert load_run(desk.calm).complete
 
 
+@pytest.mark.slow
 def test_an_unfinished_calm_run_is_continued_and_never_lost_unasked(desk: Desk) -> None:
     """What finished is not run again, and the end is that of a run without a break."""
     assert desk.check().status == 0
@@ -323,6 +324,7 @@ def test_a_calm_run_that_cannot_be_made_costs_no_verdict(desk: Desk) -> None:
     assert any(w.startswith("The suite could not be run in calm") for w in desk.verdict["warnings"])
 
 
+@pytest.mark.slow
 def test_a_budget_ends_the_calm_run_and_not_the_verdict(desk: Desk) -> None:
     """Both runs draw on one budget; the one that decides nothing gets what is left."""
     desk.place.replace("ci-gate.toml", "trials = 4", "trials = 4\nbudget_usd = 20")

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from tests.speeds import slow
+
 MINIMAL = [
     {"schema": "ci-gate/run@1", "suite": "mine"},
     *(
@@ -179,7 +181,7 @@ def test_a_stored_verdict_is_rendered_again(gated):
     assert again.out == (gated.path / "one.md").read_text()
 
 
-@pytest.mark.parametrize("name", ["config", "run", "baseline", "verdict"])
+@pytest.mark.parametrize("name", [*slow("config", "run", "verdict"), "baseline"])
 def test_schemas_are_json_schemas(place, name):
     """Each schema is valid against the draft it names."""
     import jsonschema

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 BAR = {"CI_GATE_BASE_REF": "refs/heads/main"}
 TARGETS = ("--json", "v.json", "--markdown", "r.md", "--junit", "j.xml")
 
@@ -23,6 +25,7 @@ def test_no_earlier_verdict_lies_beside_a_newer_run(gated):
     assert [p.name for p in results.glob("example.*")] == ["example.run.jsonl"]
 
 
+@pytest.mark.slow
 def test_a_command_that_fails_leaves_no_earlier_verdict_in_a_named_file(gated):
     """So a workflow step that shows the report whatever happened shows none of an earlier run."""
     places = [gated.path / name for name in ("v.json", "r.md", "j.xml")]

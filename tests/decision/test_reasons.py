@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from ci_gate.model.run import Measure, Side, Stop, StopReason
 from ci_gate.model.trial import Cause
 from ci_gate.model.verdict import Decision, ReasonCode, Verdict
 from tests.notation import side_of
+from tests.speeds import slow
 
 CALM = {f"calm-{i}": ("++++++++", "++++++++") for i in range(4)}
 
@@ -143,6 +144,7 @@ RANKS = (
 GREEN = {"no-baseline", "bar-moved", "unchanged-agent"}
 
 PAIRS = list(combinations(SITUATIONS, 2))
+NEIGHBOURS = list(pairwise(SITUATIONS))
 
 
 @cache
@@ -221,7 +223,9 @@ _NEVER_TOGETHER = {
 _ONE_CLAIM = ("flip", "task-regressed")
 
 
-@pytest.mark.parametrize(("one", "other"), PAIRS)
+@pytest.mark.parametrize(
+    ("one", "other"), [*NEIGHBOURS, *slow(*(pair for pair in PAIRS if pair not in NEIGHBOURS))]
+)
 def test_of_two_reasons_the_higher_rank_decides(one: str, other: str) -> None:
     """Laid over each other, both hold unless one rules the other out, and precedence decides."""
     verdict = together(one, other)
@@ -233,6 +237,7 @@ def test_of_two_reasons_the_higher_rank_decides(one: str, other: str) -> None:
     assert [rank(code) for code in found] == sorted(rank(code) for code in found)
 
 
+@pytest.mark.slow
 def test_every_pair_of_ranks_meets_in_some_pair() -> None:
     """The table above does hold reasons of every two ranks against each other."""
     met = set()

@@ -444,7 +444,7 @@ def test_the_same_plan_gives_the_same_records_for_every_number_of_jobs(tmp_path:
         agent = Desk(tmp_path, SOURCE).python(jobs=jobs, isolation=isolation)
         with WorldFactory(tmp_path, None) as worlds:
             run(
-                plan(["a", "b", "c"], trials=8),
+                plan(["a", "b", "c"], trials=6),
                 agent,
                 journal=journal,
                 worlds=worlds,

@@ -160,6 +160,7 @@ def test_the_suite_is_what_the_repository_gates() -> None:
     assert all(len(task.graders) >= 5 for task in suite().tasks)
 
 
+@pytest.mark.slow
 def test_the_variants_are_as_far_apart_as_the_gate_needs(
     outcomes: dict[str, dict[str, list[bool]]],
 ) -> None:
@@ -168,6 +169,7 @@ def test_the_variants_are_as_far_apart_as_the_gate_needs(
     assert 0.50 < rate(outcomes["regressed"]) < 0.65
 
 
+@pytest.mark.slow
 def test_the_regression_breaks_early_constraints(
     outcomes: dict[str, dict[str, list[bool]]],
 ) -> None:
@@ -179,6 +181,7 @@ def test_the_regression_breaks_early_constraints(
     assert all(sum(outcomes["good"][task]) >= 6 for task in early)
 
 
+@pytest.mark.slow
 def test_tasks_differ_in_difficulty(outcomes: dict[str, dict[str, list[bool]]]) -> None:
     """Some conversations always succeed and some only now and then, as with real agents."""
     counts = [sum(passed) for passed in outcomes["good"].values()]
@@ -186,6 +189,7 @@ def test_tasks_differ_in_difficulty(outcomes: dict[str, dict[str, list[bool]]]) 
     assert sum(count < 7 for count in counts) >= 4
 
 
+@pytest.mark.slow
 def test_a_trial_is_a_function_of_its_seed(
     tmp_path: Path, outcomes: dict[str, dict[str, list[bool]]]
 ) -> None:

@@ -77,6 +77,7 @@ def test_a_folder_that_a_change_dressed_up_as_a_repository_is_not_one(
     assert head_commit(repository) == commit
 
 
+@pytest.mark.slow
 def test_worktrees_and_submodules_have_their_own_head(
     tmp_path: Path, new_repository: NewRepository
 ) -> None:
@@ -309,6 +310,7 @@ def test_names_with_pattern_characters_are_names(new_repository: NewRepository) 
     assert read_blob(repository, commit, "a/[x].json") is None
 
 
+@pytest.mark.slow
 def test_links_folders_and_submodules_are_refused_by_name(
     tmp_path: Path, new_repository: NewRepository
 ) -> None:

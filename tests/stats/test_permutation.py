@@ -479,6 +479,7 @@ def test_unknown_strata_are_refused() -> None:
         judged([], "seed")
 
 
+@pytest.mark.slow
 def test_many_tasks_cost_little() -> None:
     """A thousand tasks, 32 against 32: their groups are few, and the first draws suffice."""
     test = judged(_random_suite(1000, 32, 32, 0.0))
