@@ -6,14 +6,13 @@ How a file of the agent is opened is ``opening``'s to know, and what its text mu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from pathlib import Path
+from typing import Final
 
 from ci_gate.errors import printable
 from ci_gate.grading.conditions import TextConditions, condition_problems
 from ci_gate.grading.opening import LARGEST_READ, read_text, why_unread
-from ci_gate.grading.options import type_problems, unknown_options
+from ci_gate.grading.options import path_problems, type_problems, unknown_options
 from ci_gate.model.suite import GraderSpec, PlannedTrial
 from ci_gate.model.trial import Grade, Trajectory
 from ci_gate.ports import TrialSandbox
@@ -75,7 +74,10 @@ class FileGrader:
 def validate(spec: GraderSpec) -> list[str]:
     """Return what is wrong with the options, empty where nothing is."""
     options = spec.options
-    problems = [*unknown_options(options, _OPTIONS), *_path_problems(options.get("path"))]
+    problems = [
+        *unknown_options(options, _OPTIONS),
+        *path_problems(options.get("path"), "option 'path'"),
+    ]
     problems += type_problems(options, ("exists",), bool)
     if "exists" not in options:
         return [*problems, *condition_problems(options, ("exists", *_CONDITIONS))]
@@ -83,15 +85,6 @@ def validate(spec: GraderSpec) -> list[str]:
     if given and options["exists"] is False:
         problems.append(f"'exists' = false excludes {', '.join(repr(name) for name in given)}")
     return [*problems, *(condition_problems(options, _CONDITIONS) if given else ())]
-
-
-def _path_problems(path: Any) -> Iterator[str]:
-    if not isinstance(path, str) or not path:
-        yield "option 'path' must name a file in the working directory"
-        return
-    parts = PurePosixPath(path).parts
-    if "\0" in path or path.startswith("/") or ".." in parts or not parts:
-        yield f"option 'path' must stay inside the working directory, found {printable(path)!r}"
 
 
 def build(spec: GraderSpec) -> FileGrader:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 from ci_gate.errors import printable
@@ -50,6 +51,23 @@ def type_problems(options: Mapping[str, Any], names: Iterable[str], kind: type) 
         if name in options and not isinstance(options[name], kind):
             found = printable(repr(options[name]), limit=60)
             yield f"option {name!r} must be {_TYPE_NAMES[kind]}, found {found}"
+
+
+def path_problems(path: Any, name: str) -> Iterator[str]:
+    """Yield a problem where something is no path inside the working directory.
+
+    Parameters
+    ----------
+    path : Any
+    name : str
+        What it is called in a message.
+    """
+    if not isinstance(path, str) or not path:
+        yield f"{name} must name a file in the working directory"
+        return
+    parts = PurePosixPath(path).parts
+    if "\0" in path or path.startswith("/") or ".." in parts or not parts:
+        yield f"{name} must stay inside the working directory, found {printable(path)!r}"
 
 
 def count_problems(

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import PurePosixPath
 from typing import Any, Final
 
 import msgspec
 
 from ci_gate.errors import printable
 from ci_gate.grading.conditions import TextConditions, condition_problems
-from ci_gate.grading.options import count_problems, type_problems, unknown_options
+from ci_gate.grading.options import count_problems, path_problems, type_problems, unknown_options
 from ci_gate.grading.sql import expectation_problems, query_problems
 from ci_gate.grading.state.claims import Claim, Count, Each, Presence, RowSet, Sum
 from ci_gate.grading.state.exceptions import ExceptionMistake, Exempt, parse_exception
@@ -233,7 +232,7 @@ def _rows_of_query_problems(rows: Any) -> Iterator[str]:
 
 
 def _document_problems(check: Mapping[str, Any]) -> Iterator[str]:
-    yield from _path_problems(check, "document")
+    yield from path_problems(check["document"], "'document'")
     path = check.get("path", "$")
     try:
         parse_path(path if isinstance(path, str) else "")
@@ -242,18 +241,8 @@ def _document_problems(check: Mapping[str, Any]) -> Iterator[str]:
     yield from _claim_problems(check, _CLAIMS["document"])
 
 
-def _path_problems(check: Mapping[str, Any], key: str) -> Iterator[str]:
-    path = check[key]
-    if not isinstance(path, str) or not path:
-        yield f"{key!r} must name a file in the working directory, found {shown(path)}"
-        return
-    parts = PurePosixPath(path).parts
-    if "\0" in path or path.startswith("/") or ".." in parts or not parts:
-        yield f"{key!r} must stay inside the working directory, found {shown(path)}"
-
-
 def _file_problems(check: Mapping[str, Any]) -> Iterator[str]:
-    yield from _path_problems(check, "file")
+    yield from path_problems(check["file"], "'file'")
     yield from _claim_problems(check, _CLAIMS["file"])
     texts = [name for name in FILE_CLAIMS if name in check and name != "matches"]
     if texts:
