@@ -150,6 +150,10 @@ class TrialSandbox(Protocol):
         """URL of a fresh PostgreSQL database, or None where the task has none."""
 
     @property
+    def initial_state(self) -> str | None:
+        """Digest of what the world held at the start, or None where that is not known."""
+
+    @property
     def now(self) -> str:
         """Start of the trial's clock, ISO 8601 UTC; the same for every trial."""
 

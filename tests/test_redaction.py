@@ -154,6 +154,7 @@ def test_secrets_of_the_environment_are_those_whose_names_say_so():
     assert secrets_of_environment(environment) == ("correct horse battery", "abcdefgh1234")
 
 
+@pytest.mark.slow
 def test_hostile_text_is_redacted_in_time():
     """Nothing backtracks: a megabyte of almost-secrets takes well under a second a pattern."""
     redactor = Redactor([_SECRET])

@@ -41,6 +41,7 @@ class BareWorld:
         self.workdir = workdir
         self.database = database
         self.postgres: str | None = None
+        self.initial_state: str | None = None
         self.now = "2026-01-01T09:00:00Z"
         self.steps: Sequence[Step] = ()
 

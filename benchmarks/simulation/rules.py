@@ -12,9 +12,8 @@ from math import sqrt
 from typing import Literal, Protocol
 
 import numpy as np
+import scipy  # its parts when they are used: tests of what needs none import this too
 from numpy.typing import NDArray
-from scipy.stats import fisher_exact
-from scipy.stats import t as student
 
 from benchmarks.simulation.populations import Outcomes, Pair
 from ci_gate.stats.counts import Strata, TaskCounts
@@ -205,7 +204,7 @@ def paired_t_test(passes: Passes) -> bool:
     before, after = passes.rates
     drops = after - before
     error = drops.std(ddof=1) / sqrt(len(drops))
-    return bool(error > 0 and student.cdf(drops.mean() / error, len(drops) - 1) <= LEVEL / 2)
+    return bool(error > 0 and scipy.stats.t.cdf(drops.mean() / error, len(drops) - 1) <= LEVEL / 2)
 
 
 def pooled_fisher(passes: Passes) -> bool:
@@ -226,7 +225,7 @@ def any_task_fisher(passes: Passes) -> bool:
 @lru_cache(maxsize=1 << 16)
 def _fisher(passed: int, judged: int, after: int, after_n: int) -> float:
     table = [[passed, judged - passed], [after, after_n - after]]
-    return float(fisher_exact(table).pvalue)
+    return float(scipy.stats.fisher_exact(table).pvalue)
 
 
 def wilson_apart(passes: Passes) -> bool:

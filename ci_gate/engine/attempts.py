@@ -147,6 +147,7 @@ class Bench:
             trajectory,
             duration_s=duration_s,
             trace=await _finished(sandbox, trajectory),
+            initial_state=sandbox.initial_state,
         )
         return Attempt(
             record=self._without_secrets(record, sandbox),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
+from msgspec import UNSET
 
 from ci_gate.engine import process_measures
 from ci_gate.engine.answers import answers_of
@@ -104,6 +105,7 @@ def record_of(
     *,
     duration_s: float | None,
     trace: TraceRef | None = None,
+    initial_state: str | None = None,
 ) -> TrialRecord:
     """Return the line of the run file.
 
@@ -117,6 +119,8 @@ def record_of(
         Seconds that the agent took.
     trace : TraceRef or None
         Where its calls were recorded.
+    initial_state : str or None
+        Digest of what its world held at the start.
     """
     reason, grades = judgement.reason, judgement.grades
     seen = trajectory or Trajectory()
@@ -144,4 +148,5 @@ def record_of(
         answers=answers_of(seen),
         trace=None if trace is None else trace.place,
         trace_digest=None if trace is None else trace.digest,
+        initial_state=UNSET if initial_state is None else initial_state,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,7 @@ from ci_gate.engine.real_clock import RealClock
 from ci_gate.engine.runner import run_trials
 from ci_gate.engine.settings import EngineSettings, RunResult, default_jobs
 from ci_gate.errors import AgentSetupError
-from ci_gate.gate.initial_states import checked_states
+from ci_gate.gate.initial_states import checked_states, state_digest
 from ci_gate.gate.metering import Metered
 from ci_gate.gate.pricing import Pricing
 from ci_gate.gate.recording import redactor_maker
@@ -111,6 +111,8 @@ class Work:
         Says what is run after ``trials``; None: nothing.
     late : sequence of PlannedTrial
         Trials that errored before and have only their attempt at the end left.
+    started_in : mapping of str to str
+        Digests of the states in which trials of tasks started before.
     """
 
     trials: Sequence[PlannedTrial]
@@ -121,6 +123,7 @@ class Work:
     planned: int | None = None
     steering: Steering | None = None
     late: Sequence[PlannedTrial] = ()
+    started_in: Mapping[str, str] = field(default_factory=dict)
 
 
 Runner = Callable[[Work], Awaitable[RunResult]]
@@ -187,6 +190,7 @@ async def started(execution: Execution, *, witness: Witness | None = None) -> As
         source_of=execution.source_of,
         redactor_of=redactors,
         price_of=Pricing(execution.config.prices),
+        state_of=state_digest,
         postgres=TrialDatabases(os.environ),
         model_rate_permille=_model_rate(execution),
     ) as worlds:
@@ -198,6 +202,7 @@ async def started(execution: Execution, *, witness: Witness | None = None) -> As
         )
 
         async def run(work: Work) -> RunResult:
+            worlds.expect(work.started_in)
             return await run_trials(
                 work.trials,
                 agent=played if witness is None else witness.watching(played),

@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from ci_gate.errors import Problem, SuiteError, printable
 from ci_gate.grading.databases import UnusableError
 from ci_gate.grading.own import InitialState
-from ci_gate.grading.state.grader import InitialStates, checks_of
+from ci_gate.grading.state.digest import digest_of_state
+from ci_gate.grading.state.grader import InitialStates, checks_of, places_of
 from ci_gate.grading.state.scene import parts_of
+from ci_gate.grading.state.snapshot import snapshot
 from ci_gate.grading.state.starting import mistakes_in
 from ci_gate.model.suite import GraderSpec, PlannedTrial, Task
+from ci_gate.model.trial import TrialRecord
 
-__all__ = ["checked_states"]
+__all__ = ["checked_states", "state_digest", "states_of"]
 
 _STATE = "state"
+
+
+def state_digest(places: Mapping[str, str | None]) -> str | None:
+    """Return the digest of everything in an initial state; None where it cannot be read whole."""
+    try:
+        return digest_of_state(snapshot(places_of(places)))
+    except UnusableError:
+        return None
+
+
+def states_of(records: Iterable[TrialRecord]) -> Mapping[str, str]:
+    """Return the state that the first trial of each task started in, where it is recorded."""
+    known: dict[str, str] = {}
+    for record in records:
+        if record.initial_state:
+            known.setdefault(record.task, record.initial_state)
+    return known
 
 
 def checked_states(tasks: Iterable[Task], initial: InitialState) -> InitialStates:

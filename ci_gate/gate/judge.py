@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from ci_gate.decision.summary import suite_metrics
 from ci_gate.gate.bar import Anchor, Bar
 from ci_gate.gate.differences import task_differences
 from ci_gate.gate.project import Project
-from ci_gate.gate.recordings import played_from
+from ci_gate.gate.replay_command import replay_command
 from ci_gate.gate.suites import policy_in_effect
 from ci_gate.model.policy import Policy
 from ci_gate.model.run import Side
@@ -64,7 +63,7 @@ def judge(
         unchanged_agent=unchanged_agent,
         policy_digest=policy_digest(policy),
         provenance=_provenance(project, bar, candidate),
-        replay_command=_replay_command(project, suite),
+        replay_command=replay_command(project, suite),
         warnings=(*warnings, *_remarks(project, bar, candidate, policy)),
         recheck=recheck,
         calm=calm,
@@ -91,27 +90,6 @@ def judge_without_project(
         calm=calm,
     )
     return decide(compare(baseline, candidate, policy, circumstances), policy, circumstances)
-
-
-def _replay_command(project: Project, suite: SuiteConfig) -> str:
-    """Return the command that finds this task again: ids need not differ between suites.
-
-    Where a run in CI uploads its results, they are fetched first, unless it was answered from
-    recordings that are elsewhere.
-    """
-    command = "ci-gate replay"
-    played = played_from(project.config)
-    fetch = project.fetch if played is None else None
-    if played is not None:
-        command += f" --artifact {shlex.quote(played)}"
-    if fetch is not None:
-        command += f" --artifact {fetch.folder}"
-    command += " {task} --trial {trial}"
-    if len(project.config.suites) > 1:
-        command += f" --suite {shlex.quote(suite.name)}"
-    if project.named_config is not None:
-        command += f" --config {shlex.quote(str(project.named_config))}"
-    return command if fetch is None else fetch.before(command)
 
 
 def _provenance(project: Project, bar: Bar, candidate: Side) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ci_gate.gate.answers import kept_with
 from ci_gate.gate.execution import Executed, Work
+from ci_gate.gate.initial_states import states_of
 from ci_gate.gate.pending import pending_of, refuse_foreign
 from ci_gate.gate.planning import finished_rounds, planned_trials
 from ci_gate.gate.preparing import Prepared, RunOptions
@@ -118,6 +119,7 @@ class RunJournal:
             sink=self._sink(journal),
             progress=watcher,
             spent_usd=journal.spent_usd,
+            started_in=states_of(journal.records.values()),
             planned=len(planned),
             done=len(planned) - len(pending),
         )
@@ -131,6 +133,7 @@ class RunJournal:
             sink=run,
             progress=watcher,
             spent_usd=journal.spent_usd,
+            started_in=states_of(journal.records.values()),
             planned=len(run.planned),
             done=len(journal.records) - recorded,
         )

@@ -12,7 +12,13 @@ from typing import Any
 
 from ci_gate.errors import printable
 
-__all__ = ["count_problems", "nearest_name", "type_problems", "unknown_options"]
+__all__ = [
+    "count_problems",
+    "nearest_name",
+    "path_problems",
+    "type_problems",
+    "unknown_options",
+]
 
 _TYPE_NAMES: Mapping[type, str] = {str: "a text", bool: "true or false"}
 

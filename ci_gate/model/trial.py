@@ -198,8 +198,9 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     need not give one, and without it the trial is the agent's. ``duration_s`` is seconds of real
     time and, like ``attempt``, outside every digest. ``seed`` is hexadecimal. ``faults`` counts
     delivered faults, ``recovered`` those from which the agent recovered in a trial that passed,
-    ``looped`` says the same tool was called with the same arguments three times or more. No
-    reference cycle is possible, so the garbage collector is spared a million of them.
+    ``looped`` says the same tool was called with the same arguments three times or more.
+    ``initial_state`` names what its world held at the start, absent where nothing is known of it.
+    No reference cycle is possible, so the garbage collector is spared a million of them.
     """
 
     task: str
@@ -224,6 +225,7 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     answers: Answers | None = None
     trace: str | None = None
     trace_digest: str | None = None
+    initial_state: str | UnsetType | None = UNSET
 
     @property
     def key(self) -> tuple[str, int, int]:

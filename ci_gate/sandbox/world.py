@@ -8,6 +8,7 @@ decided by ``chaos``; how the agent is run and judged is not known here.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -48,6 +49,7 @@ class _Known(NamedTuple):
     template: Template
     digest: str
     postgres: PostgresTemplate | None
+    state: str | None
 
 
 _Before = Mapping[str, Any] | None
@@ -74,6 +76,9 @@ class WorldFactory:
         Makes what knows the secrets of a trial that is not recorded.
     price_of : callable or None
         Returns the cost of a call to a model; None: it is unknown.
+    state_of : callable or None
+        Returns the digest of what lies in the places of a state, whatever machine reads it; None:
+        it is not asked.
     postgres : TrialDatabases or None
         Makes PostgreSQL databases; None: there is no server for them.
     model_rate_permille : int
@@ -91,6 +96,7 @@ class WorldFactory:
         source_of: Callable[[PlannedTrial], AnswerSource] | None = None,
         redactor_of: Callable[[], Redactor] = Redactor,
         price_of: PriceOf | None = None,
+        state_of: Callable[[Mapping[str, str | None]], str | None] | None = None,
         postgres: TrialDatabases | None = None,
         model_rate_permille: int = 0,
     ) -> None:
@@ -104,6 +110,8 @@ class WorldFactory:
         self._source_of = source_of
         self._redactor_of = redactor_of
         self._price_of = price_of
+        self._state_of = state_of
+        self._expected: Mapping[str, str] = {}
         self._known: dict[str, _Known] = {}
         self._before: dict[Path, Mapping[str, Any]] = {}
         self._count = itertools.count()
@@ -137,6 +145,24 @@ class WorldFactory:
         if problems:
             raise SuiteError.of(problems)
 
+    def expect(self, states: Mapping[str, str]) -> None:
+        """Take note of the digests of the states that earlier trials of tasks started in.
+
+        Parameters
+        ----------
+        states : mapping of str to str
+            By task id. Worlds of tasks that start in another state are contaminated.
+        """
+        self._expected = states
+
+    def _require_expected(self, known: _Known | None, trial: PlannedTrial) -> None:
+        expected = self._expected.get(trial.task.id)
+        if known is None or known.state is None or expected in (None, known.state):
+            return
+        raise _contaminated(
+            trial, "its initial state differs from that of the trials before the run was resumed"
+        )
+
     def open(self, trial: PlannedTrial) -> World:
         """Return a fresh world in its known state.
 
@@ -148,6 +174,7 @@ class WorldFactory:
             The fixture cannot be used.
         """
         known = self._known_state(trial.task)
+        self._require_expected(known, trial)
         injector = None
         if self._faults is not None:
             injector = ChaosInjector.of(self._faults, trial.seed, keep_audit=False)
@@ -185,6 +212,7 @@ class WorldFactory:
             source=source,
             postgres=postgres,
             before=None if recorder is None else self._state_before(known, recorder),
+            initial_state=known.state,
             redactor=self._redactor_of(),
             meter=Meter(self._price_of),
         )
@@ -211,13 +239,9 @@ class WorldFactory:
         known = self._known_state(trial.task)
         if known is None:
             return {"folder": None, "database": None, "workdir": None, "postgres": None}
-        template = known.template
-        places = {"folder": "", "database": template.database, "workdir": template.work}
-        found = {
-            name: None if place is None else str(template.folder / place)
-            for name, place in places.items()
+        return _places_of(known.template) | {
+            "postgres": None if known.postgres is None else known.postgres.initial
         }
-        return found | {"postgres": None if known.postgres is None else known.postgres.initial}
 
     def close(self) -> None:
         """Remove every world and template; safe to call twice."""
@@ -238,8 +262,17 @@ class WorldFactory:
             folder = self._new_folder()
             template = make_template(Path(fixture), folder, source=task.source or task.id)
             postgres = self._postgres_template(template, task)
-            known = self._known[fixture] = _Known(template, self._digest(folder), postgres)
+            known = _Known(
+                template, self._digest(folder), postgres, self._state(template, postgres)
+            )
+            self._known[fixture] = known
         return known
+
+    def _state(self, template: Template, postgres: PostgresTemplate | None) -> str | None:
+        state = None if self._state_of is None else self._state_of(_places_of(template))
+        if state is None or postgres is None:
+            return state
+        return hashlib.sha256(f"{state} {postgres.digest}".encode()).hexdigest()[: len(state)]
 
     def _postgres_template(self, template: Template, task: Task) -> PostgresTemplate | None:
         script = template.postgres
@@ -280,6 +313,14 @@ class WorldFactory:
         folder = self._private.folder / f"{next(self._count):06d}"
         folder.mkdir(mode=0o700)
         return folder
+
+
+def _places_of(template: Template) -> dict[str, str | None]:
+    places = {"folder": "", "database": template.database, "workdir": template.work}
+    return {
+        name: None if place is None else str(template.folder / place)
+        for name, place in places.items()
+    }
 
 
 def _made(folder: Path) -> Path:
@@ -327,6 +368,8 @@ class World:
         Its PostgreSQL database.
     before : mapping or None
         The recorded state that the world starts in; None: states are not recorded.
+    initial_state : str or None
+        Digest of what it holds at the start.
     redactor : Redactor or None
         Used where there is no recorder, whose own knows what the trial's calls told it.
     meter : Meter or None
@@ -350,6 +393,7 @@ class World:
         recorder: Recorder | None = None,
         source: AnswerSource | None = None,
         before: _Before = None,
+        initial_state: str | None = None,
         redactor: Redactor | None = None,
         meter: Meter | None = None,
     ) -> None:
@@ -365,12 +409,18 @@ class World:
         self._recorder = recorder
         self._source = source
         self._before = before
+        self._initial_state = initial_state
         self._has_state = before is not None
 
     @property
     def folder(self) -> Path | None:
         """Folder that holds the whole world, or None where there is none."""
         return self._folder
+
+    @property
+    def initial_state(self) -> str | None:
+        """Digest of what the world held at the start, or None where that is not known."""
+        return self._initial_state
 
     @property
     def workdir(self) -> Path | None:

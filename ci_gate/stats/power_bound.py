@@ -5,7 +5,8 @@ Decides neither a verdict nor a plan; both readings rest on the counts alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from statistics import NormalDist
 
 from ci_gate.stats.counts import Strata, TaskCounts
@@ -74,13 +75,27 @@ def detectable_drop(
     """
     if not (0 < level < 1 and 0 < power < 1):
         raise ValueError(f"level and power are between 0 and 1, found {level} and {power}")
-    groups = group_tasks(tasks, strata)
-    metric = Erosion.of(groups, k)
-    families = [found for each in sorted(ks) if (found := Erosion.of(groups, each))]
-    chance = _chance_to_fail(families, level=level, power=power, margin=margin)
+    families, chance = _seen_change(tuple(tasks), strata, tuple(sorted(ks)), level, power, margin)
+    metric = families.get(k) or Erosion.of(group_tasks(tasks, strata), k)
     if metric is None or chance is None or metric.rate == 0:
         return None
     return metric.rate * (1 - (1 - chance) ** k)
+
+
+@lru_cache(maxsize=4)  # the same change is asked about once for each metric
+def _seen_change(
+    tasks: tuple[TaskCounts, ...],
+    strata: Strata,
+    ks: tuple[int, ...],
+    level: float,
+    power: float,
+    margin: float,
+) -> tuple[Mapping[int, Erosion], float | None]:
+    """Return the suite families by k, and the chance to fail that one of them sees."""
+    groups = group_tasks(tasks, strata)
+    families = {k: found for k in ks if (found := Erosion.of(groups, k))}
+    chance = _chance_to_fail(tuple(families.values()), level=level, power=power, margin=margin)
+    return families, chance
 
 
 def _chance_to_fail(

@@ -49,12 +49,13 @@ class Findings:
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
+        self._known: set[tuple[str, str, str]] = set()
 
     def add(self, where: str, what: str, hint: str = "") -> None:
         """Keep a mistake, once."""
-        problem = Problem(what=what, where=where, hint=hint)
-        if problem not in self.problems:
-            self.problems.append(problem)
+        if (where, what, hint) not in self._known:
+            self._known.add((where, what, hint))
+            self.problems.append(Problem(what=what, where=where, hint=hint))
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -32,6 +32,8 @@ class ScriptedWorld:
         self.workdir = workdir
         self.database = database
         self.postgres: str | None = None
+        self.folder: Path | None = None
+        self.initial_state: str | None = None
         self.now = "2026-01-01T09:00:00Z"
         self.steps: list[Step] = []
         self.lanes: list[str] = []

@@ -127,6 +127,7 @@ def test_a_crash_fails_itself_and_nobody_else(tmp_path: Path) -> None:
     assert answers(found)[2:] == ["b", "c"]
 
 
+@pytest.mark.slow
 def test_a_trial_that_cancels_everything_fails_itself_and_nobody_else(tmp_path: Path) -> None:
     """Who was cancelled by no order of ours is run again, started or not; the culprit fails."""
     agent = Desk(tmp_path, SOURCE).python(isolation="inline", jobs=16)

@@ -84,6 +84,7 @@ def run(task, env):
     assert {one.answer for one in ended} == {str(errno.ENETUNREACH), "None"}
 
 
+@pytest.mark.slow
 def test_this_machine_can_be_reached_with_network_none_and_not_in_a_replay(
     tmp_path: Path, here: int
 ) -> None:

@@ -78,6 +78,7 @@ def test_grades_of_every_form_come_back(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_grader_that_fails_is_an_error_and_the_next_is_fine(tmp_path: Path) -> None:
     """Exceptions, exits, time-outs and missing functions are told, and do not spread."""
     names = ("raises", "exits", "hangs", "missing", "score")

@@ -230,6 +230,7 @@ def test_it_is_found_wherever_own_code_runs(tmp_path: Path, place: str) -> None:
     assert ended.reason == f"nondeterminism: time.time() at desk.py:{line}"
 
 
+@pytest.mark.slow
 def test_a_worker_watches_on_after_a_breach(tmp_path: Path) -> None:
     """Also where a thread was no longer watched: that worker gets no more trials."""
     source = PLACES["a pool"]

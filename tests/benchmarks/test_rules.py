@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.stats
+import scipy
 
 from benchmarks.simulation.populations import Design, Pair, shift
 from benchmarks.simulation.rules import TODAY, Gate, Passes, suite_pass_hat_k

@@ -46,6 +46,7 @@ def test_the_first_update_writes_the_anchor_and_the_next_leave_it(gated):
     assert "anchor:" in moved.err
 
 
+@pytest.mark.slow
 def test_an_update_without_an_anchor_writes_one_though_the_bar_does_not_move(gated):
     """A baseline that is older than anchors gets one with the next update."""
     (gated.path / ANCHOR).unlink()

@@ -103,6 +103,7 @@ def test_in_a_pull_request_a_deleted_baseline_is_red(gated):
     assert "baseline-missing" in codes(gated)
 
 
+@pytest.mark.slow
 def test_a_policy_edited_by_the_change_is_shown_and_not_used(gated):
     """A pull request cannot make its own gate milder."""
     gated.replace("ci-gate.toml", "# [gate]", "[gate]")

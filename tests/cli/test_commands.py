@@ -149,6 +149,7 @@ def test_an_update_that_changes_nothing_writes_nothing(gated):
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
 
+@pytest.mark.slow
 def test_a_dead_baseline_is_refused_unless_forced(repository):
     """A bar that nothing passes can serve nobody."""
     repository.replace("evals/toy_agent.py", "SLIP = 0.05", "SLIP = 1.0")

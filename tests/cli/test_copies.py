@@ -57,6 +57,7 @@ def test_reused_tokens_of_a_prompt_are_no_copies(gated):
     assert verdict["trials"]["copies"] == 0
 
 
+@pytest.mark.slow
 def test_a_deep_run_from_a_cache_sets_no_bar(repository):
     """``baseline update`` refuses it, unless it is forced."""
     say_which_answers(repository, '"cached": True')

@@ -153,6 +153,7 @@ def test_a_change_that_makes_the_same_calls_follows_every_kept_trace(desk):
     assert desk.git("status", "--porcelain") == ""
 
 
+@pytest.mark.slow
 def test_a_changed_call_is_named_with_what_changed(desk):
     """The first drift of each task, as JSON too."""
     desk.replace("desk.py", "CENTS = 1200", "CENTS = 1")

@@ -179,6 +179,25 @@ def test_the_command_for_a_failing_trial_names_what_it_was_played_from(till):
     assert "drift at call 3: tool pay has another input" in alone.out + alone.err
 
 
+def test_a_sandboxed_failure_is_replayed_from_its_own_trace(till):
+    """With the faults that it met there, which were not recorded before."""
+    sandboxed = '[run]\nmode = "sandboxed"\n\n[faults]\nrate_permille = 0\n'
+    faults = sandboxed + 'tools = { balance = 1000 }\nkinds = ["posix"]\n\n[gate]'
+    till.replace("ci-gate.toml", "[gate]", faults + '\nfloors = { "pass^1" = 0.9 }')
+    _gate(till, "check", "--quiet")
+
+    verdict = json.loads((till.path / ".ci-gate/sandboxed/till.verdict.json").read_text())
+    shown = next(one for task in verdict["tasks"] for one in task["replay"])
+    command = shlex.split(shown["command"])
+    alone = _gate(till, *command[1:])
+
+    assert command[:4] == ["ci-gate", "replay", "--artifact", str(till.path / ".ci-gate/sandboxed")]
+    assert "ENOSPC" in shown["reason"]
+    assert alone.status == 1
+    assert "ENOSPC" in alone.out + alone.err
+    assert "drift" not in alone.out + alone.err
+
+
 def test_a_sandboxed_run_answers_what_is_asked_with_faults_on_top(till):
     """A tool fails that was recorded without a fault; the end of other calls is unknown."""
     (till.path / "ci-gate.toml").write_text(

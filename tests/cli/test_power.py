@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.places import Place
 
 ARGUMENTS = ("power", "--drop", "0.3", "--trials", "8")
@@ -34,6 +36,7 @@ def test_power_prints_the_same_json_again(gated: Place) -> None:
     assert all(sight["error"] > 0 and sight["repeats"] for sight in found["sights"])
 
 
+@pytest.mark.slow
 def test_power_writes_a_file_and_still_shows(gated: Place) -> None:
     """``--json FILE`` is written beside what is shown."""
     ended = gated.gate(*ARGUMENTS, "--json", "out/power.json")
@@ -52,6 +55,7 @@ def test_without_a_baseline_power_says_how_to_make_one(repository: Place) -> Non
     assert "ci-gate baseline update" in ended.err
 
 
+@pytest.mark.slow
 def test_a_baseline_file_is_enough(gated: Place, place: Place) -> None:
     """A named file needs no configuration."""
     source = gated.path / "baselines" / "example.json"

@@ -158,6 +158,7 @@ def test_retried_trials_are_said(repository):
     assert "8 of 8 trials were judged only after errored attempts" in ended.err
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_changes_no_verdict(gated):
     """A closed pipe or a full disk behind standard error ends no run and no status."""
     import subprocess

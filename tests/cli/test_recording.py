@@ -469,6 +469,7 @@ def test_a_changed_content_of_the_world_is_refused(recorded, change, message):
     assert recorded.gate("trace", "verify", str(trace)).status == 2
 
 
+@pytest.mark.slow
 def test_an_output_that_no_replay_can_make_is_named(desk):
     """In the trace and where the replay ends."""
     desk.replace("desk.py", '"row": (order, b"\\xff")', '"row": (order, b"\\xff"), "own": range(3)')
@@ -700,6 +701,7 @@ def test_calls_and_states_are_counted_apart(recorded):
     assert "5 calls, " in recorded.gate("trace", "show", path).out
 
 
+@pytest.mark.slow
 def test_traces_of_several_suites_are_found_from_the_run_file(desk):
     """Each suite has a folder of its own, and the run file says so."""
     two = CONFIG.replace('name = "desk"', 'name = "till"').split("[agent]")[0]
@@ -717,8 +719,7 @@ def test_traces_of_several_suites_are_found_from_the_run_file(desk):
     "verb",
     [
         ["run", "--trials", "1", "--fresh"],
-        ["replay", "refund/1"],
-        ["trace", "verify", "--twice", "refund/1"],
+        *slow(["replay", "refund/1"], ["trace", "verify", "--twice", "refund/1"]),
     ],
 )
 def test_whatever_runs_next_sweeps_what_a_killed_process_left(

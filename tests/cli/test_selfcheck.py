@@ -56,6 +56,7 @@ def test_runs_are_made_and_measured(noisy):
     assert noisy.git("status", "--porcelain") == "?? found.json"
 
 
+@pytest.mark.slow
 def test_the_runs_of_the_baseline_are_measured(noisy):
     """Without files the deep baseline's own repeats are held against each other."""
     assert noisy.gate("baseline", "update", "--quiet").status == 0

@@ -137,6 +137,7 @@ def test_what_is_no_capability_is_refused_with_its_line(desk, entry):
     assert "agent.allow" in ended.err
 
 
+@pytest.mark.slow
 def test_a_socket_in_a_replay_is_refused_and_named(desk):
     """Not as the calls that are no longer made because of it."""
     assert desk.gate("run", "--quiet").status == 0
@@ -148,6 +149,7 @@ def test_a_socket_in_a_replay_is_refused_and_named(desk):
     assert "network: connect to 192.0.2.7:443 in a replay" in ended.out
 
 
+@pytest.mark.slow
 def test_a_capability_is_refused_in_a_replay_as_live(desk):
     """For the same reason."""
     desk.replace("ci-gate.toml", "[gate]", 'allow = ["llm", "kv"]\n\n[gate]')

@@ -12,7 +12,6 @@ import sys
 import pytest
 
 from tests.places import Place, environment
-from tests.speeds import slow
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="running agents needs POSIX")
 
@@ -180,7 +179,8 @@ def test_each_call_waits_for_enter_and_the_end_is_judged(recorded):
     assert shown.endswith("passed\n")
 
 
-@pytest.mark.parametrize("keys", [*slow(b"\nq\n"), b"\n\x04"], ids=["q", "end of input"])
+@pytest.mark.slow
+@pytest.mark.parametrize("keys", [b"\nq\n", b"\n\x04"], ids=["q", "end of input"])
 def test_a_walk_ends_where_somebody_stops(recorded, keys):
     """And the trial is not judged."""
     status, shown = on_terminal(recorded, keys, "replay", "refund", "--step")

@@ -20,11 +20,13 @@ FULL = Path(__file__).with_name("full.toml")
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 
 
+schema = functools.cache(config.schema)
+
+
 @functools.cache
 def validator() -> jsonschema.Draft202012Validator:
-    schema = config.schema()
-    jsonschema.Draft202012Validator.check_schema(schema)
-    return jsonschema.Draft202012Validator(schema)
+    jsonschema.Draft202012Validator.check_schema(schema())
+    return jsonschema.Draft202012Validator(schema())
 
 
 def document(text: str) -> Any:
@@ -34,7 +36,7 @@ def document(text: str) -> Any:
 
 def keys_of(table: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (key path, schema) of each key, tables after their own row."""
-    tables = config.schema()["$defs"]
+    tables = schema()["$defs"]
     for name, key in table["properties"].items():
         yield path + name, key
         nested = (key.get("items", {}), key.get("additionalProperties", {}))
@@ -45,7 +47,7 @@ def keys_of(table: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[s
 
 @functools.cache
 def all_keys() -> dict[str, dict[str, Any]]:
-    return dict(keys_of(config.schema()["$defs"]["ConfigFile"]))
+    return dict(keys_of(schema()["$defs"]["ConfigFile"]))
 
 
 def row_of(path: str, key: dict[str, Any]) -> str:

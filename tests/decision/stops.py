@@ -6,7 +6,8 @@ committed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -22,7 +23,11 @@ from tests.notation import side_of
 GOLDEN = Path(__file__).parent.parent / "golden"
 BAR = baseline_of(10)
 WIDE = baseline_of(16)
-CLEARED = honest(BAR, alike(10, "++++++++", t03="++++-+++"))
+
+
+@cache
+def _cleared() -> Side:
+    return honest(BAR, alike(10, "++++++++", t03="++++-+++"))
 
 
 def _extended() -> Verdict:
@@ -38,17 +43,24 @@ def _false() -> Side:
     return so_far(alike(10, "+"), stop=stop, complete=True)
 
 
-def verdicts() -> Mapping[str, Verdict]:
-    """Return a verdict of each kind, by name."""
-    others = msgspec.structs.replace(CLEARED, baseline_digest="sha256:another")
-    return {
-        "curtailed-pass": verdict_of(BAR, CLEARED),
-        "curtailed-task": verdict_of(WIDE, honest(WIDE, alike(16, "++++++++", t03="--------"))),
-        "curtailed-suite": verdict_of(BAR, honest(BAR, alike(10, "-+--+---"))),
-        "false-stop": verdict_of(BAR, _false()),
-        "other-digests": verdict_of(BAR, others),
-        "extended": _extended(),
-    }
+def _with_other_digests() -> Verdict:
+    others = msgspec.structs.replace(_cleared(), baseline_digest="sha256:another")
+    return verdict_of(BAR, others)
+
+
+def _regressed(bar: Side, rows: Mapping[str, str]) -> Verdict:
+    return verdict_of(bar, honest(bar, rows))
+
+
+VERDICTS: Mapping[str, Callable[[], Verdict]] = {
+    "curtailed-pass": lambda: verdict_of(BAR, _cleared()),
+    "curtailed-task": lambda: _regressed(WIDE, alike(16, "++++++++", t03="--------")),
+    "curtailed-suite": lambda: _regressed(BAR, alike(10, "-+--+---")),
+    "false-stop": lambda: verdict_of(BAR, _false()),
+    "other-digests": _with_other_digests,
+    "extended": _extended,
+}
+"""What makes a verdict of each kind, by name."""
 
 
 def written(verdict: Verdict) -> dict[str, str]:
@@ -57,7 +69,7 @@ def written(verdict: Verdict) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    for name, verdict in verdicts().items():
-        for ending, text in written(verdict).items():
+    for name, make in VERDICTS.items():
+        for ending, text in written(make()).items():
             path = GOLDEN / f"verdict-{name}.{ending}"
             path.write_text(text, encoding="utf-8", newline="\n")

@@ -15,6 +15,7 @@ from ci_gate.model.run import Plan, Side, Stop, StopReason
 from ci_gate.model.verdict import Claim, Decision, ExitCode, Verdict
 from tests.decision.rounds import alike, baseline_of, codes, honest, so_far, stopped, verdict_of
 from tests.notation import side_of
+from tests.speeds import slow
 
 BAR = baseline_of(12)
 PASS, RED = StopReason.CURTAILED_PASS, StopReason.CURTAILED_REGRESSED
@@ -280,7 +281,7 @@ def test_the_order_of_tasks_changes_no_byte_of_a_stopped_verdict() -> None:
     assert verdict_of(WIDE, turned).to_json() == verdict_of(WIDE, CALLED).to_json()
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, *slow(1)])
 def test_every_honest_stop_is_believed(seed: int) -> None:
     """Whatever the outcomes, a run that was steered by its own decisions is judged by them."""
     chance = random.Random(seed)

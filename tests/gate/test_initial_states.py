@@ -8,13 +8,21 @@ from typing import Any
 
 import pytest
 
-from ci_gate.errors import SuiteError
-from ci_gate.gate.initial_states import checked_states
+from ci_gate.errors import ContaminatedWorldError, SuiteError
+from ci_gate.gate.initial_states import checked_states, state_digest, states_of
 from ci_gate.model.suite import Task
+from ci_gate.model.trial import Status, TrialRecord
 from ci_gate.sandbox.world import WorldFactory
-from tests.trials import spec_of, task_of
+from tests.trials import spec_of, task_of, trial_of
 
 SHOP = "CREATE TABLE orders (id INTEGER PRIMARY KEY, status TEXT); CREATE TABLE refunds (cents);"
+
+STATE = "e5d5226d59da2bfd"
+
+
+def recorded(state: str | None) -> TrialRecord:
+    assert state is not None
+    return TrialRecord(task="refund", trial=0, status=Status.PASSED, initial_state=state)
 
 
 @pytest.fixture
@@ -83,3 +91,34 @@ def test_a_query_needs_a_database(worlds: WorldFactory) -> None:
     spec = spec_of("state", checks=[{"query": "SELECT 1", "equals": 1}])
     with pytest.raises(SuiteError, match="check 1: the trial has no database"):
         checked_states([task_of(graders=(spec,))], worlds.initial)
+
+
+def test_a_state_that_differs_from_that_before_a_break_is_contaminated(tmp_path: Path) -> None:
+    """A fixture that chance is part of makes another world when a run is resumed."""
+    (tmp_path / "world.sql").write_text("CREATE TABLE t (x); INSERT INTO t VALUES (random());")
+    task = task_of(fixture_path=str(tmp_path / "world.sql"))
+    states = []
+    for _ in range(2):
+        with WorldFactory(tmp_path / "scratch", None, state_of=state_digest) as factory:
+            factory.expect(states_of(states))
+            if states:
+                with pytest.raises(ContaminatedWorldError, match="before the run was resumed"):
+                    factory.open(trial_of(task, 1))
+            else:
+                states.append(recorded(factory.open(trial_of(task, 0)).initial_state))
+
+
+def test_the_same_state_goes_on(tmp_path: Path) -> None:
+    """A fixture that is the same in every process is no contamination."""
+    task = task_with(tmp_path)
+    for expected in ({}, states_of([recorded(STATE)])):
+        with WorldFactory(tmp_path / "scratch", None, state_of=state_digest) as factory:
+            factory.expect(expected)
+            assert factory.open(trial_of(task, 1)).initial_state == STATE
+
+
+def test_a_state_that_cannot_be_read_whole_has_no_digest(tmp_path: Path) -> None:
+    """What is not known is not recorded."""
+    (tmp_path / "tables.json").write_text("[")
+    assert state_digest({"folder": str(tmp_path)}) is None
+    assert states_of([TrialRecord(task="refund", trial=0, status=Status.PASSED)]) == {}

@@ -168,6 +168,7 @@ def test_the_audit_has_every_step() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_without_an_audit_memory_does_not_grow() -> None:
     """No trail is kept on request, and no object stays behind a step."""
     injector = ChaosInjector(1, 150, keep_audit=False)

@@ -74,6 +74,7 @@ def test_links_and_pipes_are_withheld(world, tmp_path):
     assert state["files"]["work/pipe"] == {"withheld": "no regular file"}
 
 
+@pytest.mark.slow
 def test_very_many_files_are_withheld(tmp_path):
     """An agent decides how many there are."""
     folder = tmp_path / "world"

@@ -6,7 +6,7 @@ from math import inf
 
 import numpy as np
 import pytest
-from scipy.stats import multivariate_normal, norm
+import scipy
 
 from ci_gate.stats.extension import (
     FUTILITY,
@@ -58,7 +58,9 @@ def test_all_looks_together_have_alpha(looks: tuple[int, ...], alpha: float) -> 
         np.minimum.outer(fractions, fractions) / np.maximum.outer(fractions, fractions)
     )
 
-    none = multivariate_normal(cov=correlation).cdf(np.full(len(looks), norm.isf(level)))
+    none = scipy.stats.multivariate_normal(cov=correlation).cdf(
+        np.full(len(looks), scipy.stats.norm.isf(level))
+    )
 
     assert 1 - none == pytest.approx(alpha, abs=1e-4)
 
@@ -70,7 +72,7 @@ def test_a_binding_stop_is_paid_back() -> None:
     steps = np.random.default_rng(1).normal(size=(400_000, 3)) * np.sqrt(
         np.diff(fractions, prepend=0)
     )
-    p = norm.sf(np.cumsum(steps, axis=1) / np.sqrt(fractions))
+    p = scipy.stats.norm.sf(np.cumsum(steps, axis=1) / np.sqrt(fractions))
 
     going = np.cumprod((p > level) & (p < 0.3), axis=1)
     alarm = (p[:, 0] <= level) | ((going[:, :-1] * (p[:, 1:] <= level)).any(axis=1))

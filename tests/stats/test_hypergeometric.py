@@ -7,9 +7,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from ci_gate.stats.hypergeometric import candidate_null
 
@@ -21,7 +21,7 @@ def test_single_stratum_is_hypergeometric(nb: int, nc: int, data: st.DataObject)
     """One stratum gives scipy's hypergeometric distribution and its lower tails."""
     passed = data.draw(st.integers(0, nb + nc))
     null = candidate_null(((nb, nc, passed),))
-    oracle = stats.hypergeom(nb + nc, passed, nc)
+    oracle = scipy.stats.hypergeom(nb + nc, passed, nc)
     x = np.arange(null.first, null.first + len(null.weights))
     assert null.chances == pytest.approx(oracle.pmf(x), abs=1e-13)
     assert null.lower_tails == pytest.approx(oracle.cdf(x), abs=1e-13)
@@ -32,7 +32,7 @@ def test_task_p_is_fishers_one_sided(table: tuple[int, int, int, int]) -> None:
     """A task's p-value is Fisher's exact test against "worse"."""
     nb, cb, nc, cc = table
     null = candidate_null(((nb, nc, cb + cc),))
-    fisher = stats.fisher_exact([[cc, nc - cc], [cb, nb - cb]], alternative="less")
+    fisher = scipy.stats.fisher_exact([[cc, nc - cc], [cb, nb - cb]], alternative="less")
     assert null.lower_tails[cc - null.first] == pytest.approx(fisher.pvalue, abs=1e-14)
 
 
@@ -64,5 +64,5 @@ def test_many_trials_stay_exact() -> None:
     null = candidate_null(((10_000, 10_000, 10_000),))
     assert sum(null.weights) == null.deals
     assert null.lower_tails[4_500] == pytest.approx(
-        stats.hypergeom.cdf(4_500, 20_000, 10_000, 10_000), rel=1e-9
+        scipy.stats.hypergeom.cdf(4_500, 20_000, 10_000, 10_000), rel=1e-9
     )

@@ -7,14 +7,15 @@ import sys
 
 import pytest
 
+from tests.speeds import slow
+
 
 @pytest.mark.parametrize(
     ("module", "absent"),
     [
         ("ci_gate.stats.passk", "numpy"),
-        ("ci_gate.stats.permutation", "scipy"),
         ("ci_gate.stats.power_bound", "scipy"),
-        ("ci_gate.stats.seed_effect", "scipy"),
+        *slow(("ci_gate.stats.permutation", "scipy"), ("ci_gate.stats.seed_effect", "scipy")),
     ],
 )
 def test_import_leaves_out(module: str, absent: str) -> None:

@@ -6,9 +6,9 @@ from math import comb, sqrt
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from ci_gate.stats.counts import TaskCounts
 from ci_gate.stats.intervals import difference_interval, side_upper_bound
@@ -37,7 +37,7 @@ def test_permutation_variance_is_the_hypergeometrics(n: int, data: st.DataObject
     """It is the second moment of the difference when the passes are dealt to two equal sides."""
     k, passed = data.draw(st.integers(1, n)), data.draw(st.integers(0, 2 * n))
     expected = sum(
-        stats.hypergeom.pmf(x, 2 * n, passed, n)
+        scipy.stats.hypergeom.pmf(x, 2 * n, passed, n)
         * ((comb(x, k) - comb(passed - x, k)) / comb(n, k)) ** 2
         for x in range(max(0, passed - n), min(n, passed) + 1)
     )

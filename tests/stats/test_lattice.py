@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_gate.stats.lattice import SMALLEST_P, Mass, Term, dense_sum, reach, sparse_sum
+from tests.speeds import slow
 
 TERMS = st.lists(
     st.tuples(st.lists(st.integers(0, 6), min_size=1, max_size=3, unique=True), st.integers(1, 3)),
@@ -23,7 +24,7 @@ def _chances(mass: Mass) -> dict[int, float]:
     return {value: chance for value, chance in pairs if chance}
 
 
-@pytest.mark.parametrize("way", ["array", "array by squaring", "list"])
+@pytest.mark.parametrize("way", ["array", "array by squaring", *slow("list")])
 @given(shapes=TERMS)
 def test_sum_is_the_enumerated_one(way: str, shapes: list[tuple[list[int], int]]) -> None:
     """However it is kept, the sum has the chances of every combination of the terms' values."""

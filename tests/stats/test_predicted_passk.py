@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.special import betaln
+import scipy
 
 from ci_gate.stats.predicted_passk import PredictedPassK, predict_pass_hat_k
 
@@ -25,7 +25,10 @@ SHAPES = np.geomspace(0.02, 20, 31)
 def posterior(passed: list[int], judged: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Both parameters on the grid and the weight of each pair, by scipy's beta function."""
     a, b = (side.reshape(-1) for side in np.meshgrid(SHAPES, SHAPES, indexing="ij"))
-    logs = sum(betaln(a + c, b + n - c) - betaln(a, b) for c, n in zip(passed, judged, strict=True))
+    logs = sum(
+        scipy.special.betaln(a + c, b + n - c) - scipy.special.betaln(a, b)
+        for c, n in zip(passed, judged, strict=True)
+    )
     weights = np.exp(logs - logs.max())
     return a, b, weights / weights.sum()
 
@@ -36,7 +39,10 @@ def test_the_estimate_is_that_of_the_likeliest_beta() -> None:
     a, b, weights = posterior(passed, judged)
     best = int(weights.argmax())
     expected = [
-        np.exp(betaln(a[best] + c + 8, b[best] + n - c) - betaln(a[best] + c, b[best] + n - c))
+        np.exp(
+            scipy.special.betaln(a[best] + c + 8, b[best] + n - c)
+            - scipy.special.betaln(a[best] + c, b[best] + n - c)
+        )
         for c, n in zip(passed, judged, strict=True)
     ]
 

@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Callable, Sequence
 
 import pytest
-import scipy.stats
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -6,7 +6,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy
 
 from ci_gate.stats.run_effect import RunEffect, run_effect
 
@@ -21,7 +21,7 @@ def test_phi_by_hand() -> None:
     mean = sum(means) / 2
     phi = sum((s - mean) ** 2 for s in means) / (2 * v0)
     assert found.phi == pytest.approx(phi)
-    assert found.p_value == pytest.approx(stats.chi2.sf(phi, 1))
+    assert found.p_value == pytest.approx(scipy.stats.chi2.sf(phi, 1))
 
 
 def test_phi_by_seed_by_hand() -> None:
@@ -77,5 +77,5 @@ def test_correction_needs_runs_and_evidence(
 def test_implied_alpha() -> None:
     """Scatter of twice the variance turns a one-sided .05 into P(N < -1.645 / sqrt 2)."""
     effect = RunEffect(runs=4, phi=2.0, p_value=0.1)
-    assert effect.implied_alpha(0.05) == pytest.approx(stats.norm.cdf(-1.6448536 / sqrt(2)))
+    assert effect.implied_alpha(0.05) == pytest.approx(scipy.stats.norm.cdf(-1.6448536 / sqrt(2)))
     assert RunEffect(runs=4, phi=0.5, p_value=0.7).implied_alpha(0.05) == 0.05

@@ -6,9 +6,9 @@ from math import sqrt
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from ci_gate.stats.seed_effect import (
     chi_squared_tail,
@@ -35,8 +35,8 @@ def test_z_is_mantel_haenszels() -> None:
     for first, second in tasks:
         margins = (8, sum(first), sum(second))
         excess += sum(a & b for a, b in zip(first, second, strict=True))
-        excess -= stats.hypergeom.mean(*margins)
-        variance += stats.hypergeom.var(*margins)
+        excess -= scipy.stats.hypergeom.mean(*margins)
+        variance += scipy.stats.hypergeom.var(*margins)
     assert z_seed(tasks) == pytest.approx(excess / sqrt(variance))
 
 
@@ -76,7 +76,7 @@ def test_cochran_q_by_hand() -> None:
     scatter = sum(c * (4 - c) / (4 * 3) for c in (2, 1, 3))
     assert found.q == pytest.approx(((sums - sums.mean()) ** 2).sum() / scatter)
     assert found.degrees_of_freedom == 3
-    assert found.p_value == pytest.approx(stats.chi2.sf(found.q, 3))
+    assert found.p_value == pytest.approx(scipy.stats.chi2.sf(found.q, 3))
     assert cochran_q([blocks]) == found
 
 
@@ -100,7 +100,7 @@ def test_cochran_q_without_scatter() -> None:
 @given(st.floats(0, 2000), st.integers(1, 400))
 def test_chi_squared_tail_is_scipys(x: float, freedom: int) -> None:
     """The finite sum is the chi-squared tail, far tails included."""
-    expected = stats.chi2.sf(x, freedom)
+    expected = scipy.stats.chi2.sf(x, freedom)
     assert chi_squared_tail(x, freedom) == pytest.approx(expected, rel=1e-8, abs=1e-300)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binomtest
 
 from ci_gate.stats.selfcheck import exact_interval, run_noise, tries_to_show
 
@@ -18,7 +18,7 @@ from ci_gate.stats.selfcheck import exact_interval, run_noise, tries_to_show
 @pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
 def test_interval_is_clopper_and_pearsons(hits: int, tries: int, level: float) -> None:
     """The bounds are those of scipy's exact interval."""
-    expected = binomtest(hits, tries).proportion_ci(level, method="exact")
+    expected = scipy.stats.binomtest(hits, tries).proportion_ci(level, method="exact")
 
     assert exact_interval(hits, tries, level=level) == pytest.approx(tuple(expected), abs=1e-9)
 

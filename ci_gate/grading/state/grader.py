@@ -23,7 +23,15 @@ from ci_gate.model.suite import GraderSpec, PlannedTrial
 from ci_gate.model.trial import Grade, Trajectory
 from ci_gate.ports import TrialSandbox
 
-__all__ = ["LONGEST_DETAIL", "InitialStates", "StateGrader", "build", "checks_of", "validate"]
+__all__ = [
+    "LONGEST_DETAIL",
+    "InitialStates",
+    "StateGrader",
+    "build",
+    "checks_of",
+    "places_of",
+    "validate",
+]
 
 LONGEST_DETAIL: Final = 4096
 """Characters of a grade's difference."""
@@ -50,13 +58,7 @@ class InitialStates:
 
     def places(self, trial: PlannedTrial) -> Places:
         """Return where the state before a trial lies."""
-        named = self._initial(trial)
-        paths = {
-            name: Path(place)
-            for name in ("folder", "database", "workdir")
-            if (place := named.get(name)) is not None
-        }
-        return Places(**paths, is_template=True)
+        return places_of(self._initial(trial))
 
     def of(self, trial: PlannedTrial, parts: Parts) -> WorldState:
         """Return the state before a trial.
@@ -72,6 +74,16 @@ class InitialStates:
         if known not in self._states:
             self._states[known] = snapshot(places, parts)
         return self._states[known]
+
+
+def places_of(named: Mapping[str, str | None]) -> Places:
+    """Return the places of an initial state by their names."""
+    paths = {
+        name: Path(place)
+        for name in ("folder", "database", "workdir")
+        if (place := named.get(name)) is not None
+    }
+    return Places(**paths, is_template=True)
 
 
 class StateGrader:

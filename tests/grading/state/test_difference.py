@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from ci_gate.grading.state.difference import apply, difference
 from ci_gate.grading.state.world import EMPTY, Entry, Table, WorldState, frozen
+from tests.speeds import examples
 
 CELLS = st.none() | st.integers(-3, 3) | st.sampled_from(["a", "b", b"a", 0.5, True])
 COLUMNS = st.sampled_from([("id", "x"), ("id", "x", "y")])
@@ -42,7 +43,7 @@ def unordered(state: WorldState) -> object:
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 @given(STATES, STATES)
 def test_changes_applied_to_what_was_give_what_is(before: WorldState, after: WorldState) -> None:
     """Nothing that changed is missing from a difference, and nothing is in it that did not."""
@@ -51,7 +52,7 @@ def test_changes_applied_to_what_was_give_what_is(before: WorldState, after: Wor
     assert changes.is_empty == (unordered(before) == unordered(after))
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10))
 @given(STATES)
 def test_the_order_of_rows_is_no_change(state: WorldState) -> None:
     """Rows and records have no order."""

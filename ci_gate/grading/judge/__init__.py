@@ -1,0 +1,1 @@
+"""The grader ``judge``: a model that says what code cannot decide."""
