@@ -15,7 +15,7 @@ import msgspec
 
 from ci_gate.grading.conditions import TextConditions
 from ci_gate.grading.state.selecting import bounds_hold, bounds_text, is_same
-from ci_gate.grading.state.showing import record_line, row_line, shown
+from ci_gate.grading.state.showing import bounded, record_line, row_line, shown
 from ci_gate.grading.state.summing import NotANumber, decimal_text, exact, total
 from ci_gate.grading.state.world import frozen
 
@@ -30,8 +30,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     expected, found : str
         One line each; ``expected`` is empty where ``found`` says it all.
     lines : tuple of str
-        A small difference: each begins with ``- `` for what is missing, ``+ `` for what is there
-        and should not be, or two spaces.
+        A small difference, bounded: each begins with ``- `` for what is missing, ``+ `` for what
+        is there and should not be, or two spaces.
     """
 
     found: str
@@ -71,10 +71,10 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
         return f"{count or 'no'} {self.noun}{'' if count == 1 else 's'}"
 
     def lines(self, sign: str = "  ") -> tuple[str, ...]:
-        """Return a line each."""
+        """Return a line each of the first."""
         if self.records:
-            return tuple(sign + record_line(record) for record in self.records)
-        return tuple(sign + shown(value) for value in self.values)
+            return bounded(self.records, lambda record: sign + record_line(record))
+        return bounded(self.values, lambda value: sign + shown(value))
 
 
 class Claim(Protocol):
@@ -266,8 +266,8 @@ def _number_like(row: tuple[Any, ...]) -> Any:
     return tuple(cell if isinstance(cell, bool) else frozen(cell) for cell in row)
 
 
-def _lines(sign: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> list[str]:
+def _lines(sign: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> tuple[str, ...]:
     fits = all(len(row) == len(columns) for row in rows)
     if columns and fits:
-        return [sign + row_line(columns, row) for row in rows]
-    return [f"{sign}({', '.join(map(shown, row))})" for row in rows]
+        return bounded(rows, lambda row: sign + row_line(columns, row))
+    return bounded(rows, lambda row: f"{sign}({', '.join(map(shown, row))})")

@@ -16,7 +16,6 @@ from ci_gate.grading.options import unknown_options
 from ci_gate.grading.state.checks import Check, check_of, check_problems
 from ci_gate.grading.state.claims import Failure
 from ci_gate.grading.state.scene import Scene, parts_of
-from ci_gate.grading.state.showing import bounded
 from ci_gate.grading.state.snapshot import Parts, Places, snapshot
 from ci_gate.grading.state.world import WorldState
 from ci_gate.model.suite import GraderSpec, PlannedTrial
@@ -144,7 +143,7 @@ class StateGrader:
         lines: list[str] = []
         for at, failure in failed.items():
             lines.append(self._title(at) + failure.text())
-            lines += bounded(failure.lines)
+            lines += failure.lines
         return _cut([printable(line, limit=_LONGEST_LINE) for line in lines])
 
 

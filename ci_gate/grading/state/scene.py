@@ -27,6 +27,7 @@ from ci_gate.grading.state.difference import (
 )
 from ci_gate.grading.state.json_path import found_by
 from ci_gate.grading.state.selecting import Condition, selected
+from ci_gate.grading.state.showing import bounded
 from ci_gate.grading.state.snapshot import Parts, Places
 from ci_gate.grading.state.unchanged import uncovered
 from ci_gate.grading.state.world import Record, Row, WorldState
@@ -103,7 +104,11 @@ class Scene:
         if not lines:
             return None
         more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
-        return Failure(expected="no other change", found=lines[0] + more, lines=tuple(lines))
+        return Failure(
+            expected="no other change",
+            found=lines[0]() + more,
+            lines=bounded(lines, lambda line: line()),
+        )
 
     def _records(self, check: Check) -> Found:
         records = self._table(check) if check.subject == "table" else self._log(check)

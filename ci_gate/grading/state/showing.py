@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from ci_gate import codec
 from ci_gate.errors import printable
 
 __all__ = ["MOST_LINES", "bounded", "plain", "record_line", "row_line", "shown"]
+
+_T = TypeVar("_T")
 
 MOST_LINES: Final = 20
 """Lines shown of one check's difference."""
@@ -57,7 +59,16 @@ def record_line(record: Mapping[str, Any]) -> str:
     return printable(", ".join(parts), limit=_LINE)
 
 
-def bounded(lines: Sequence[str]) -> tuple[str, ...]:
-    """Return the first lines, and how many there are more."""
-    more = len(lines) - MOST_LINES
-    return (*lines[:MOST_LINES], f"  ... and {more} more") if more > 0 else tuple(lines)
+def bounded(items: Sequence[_T], line_of: Callable[[_T], str]) -> tuple[str, ...]:
+    """Return the lines of the first items, and how many there are more.
+
+    Parameters
+    ----------
+    items : sequence
+        There may be as many as a world has rows.
+    line_of : callable
+        Makes the line of an item; only asked for those that are shown.
+    """
+    more = len(items) - MOST_LINES
+    lines = tuple(map(line_of, items[:MOST_LINES]))
+    return (*lines, f"  ... and {more} more") if more > 0 else lines

@@ -96,7 +96,10 @@ class _Walk:
     def _file(self, name: str, folder: int) -> Entry:
         descriptor = os.open(name, os.O_RDONLY | NO_FOLLOW | NO_WAIT, dir_fd=folder)
         with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor
-            mode, digest, size = os.fstat(descriptor).st_mode, hashlib.sha256(), 0
+            status, digest, size = os.fstat(descriptor), hashlib.sha256(), 0
+            mode = status.st_mode
+            # One with holes can be of any size, and would take as long to read.
+            self._require_room(status.st_size)
             while stat.S_ISREG(mode) and (content := file.read(_CHUNK)):
                 digest.update(content)
                 size += len(content)
@@ -108,9 +111,12 @@ class _Walk:
             executable=bool(mode & stat.S_IXUSR),
         )
 
-    def _spend(self, count: int) -> None:
-        self._bytes -= count
-        if self._bytes < 0:
+    def _require_room(self, count: int) -> None:
+        if count > self._bytes:
             raise UnusableError(f"the working directory has more than {MOST_FILE_BYTES} bytes")
+
+    def _spend(self, count: int) -> None:
+        self._require_room(count)
+        self._bytes -= count
         if time.monotonic() > self._deadline:
             raise UnusableError(f"reading the working directory took over {LONGEST_WALK_S:g} s")

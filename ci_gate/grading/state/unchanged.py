@@ -6,7 +6,8 @@ that means it as it was and as it is, or whose every changed field is covered so
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from ci_gate.errors import printable
@@ -15,14 +16,17 @@ from ci_gate.grading.state.exceptions import Exempt
 from ci_gate.grading.state.showing import record_line, row_line, shown
 from ci_gate.grading.state.world import Entry, Record, Row, Table, WorldState
 
-__all__ = ["uncovered"]
+__all__ = ["Line", "uncovered"]
+
+Line = Callable[[], str]
+"""Makes a line when it is shown."""
 
 _MOST_PAIRS: Final = 250_000
 
 
 def uncovered(
     changes: WorldDifference, exempt: Sequence[Exempt], before: WorldState, after: WorldState
-) -> list[str]:
+) -> list[Line]:
     """Return a line or two for each change that no exception covers.
 
     Parameters
@@ -34,10 +38,11 @@ def uncovered(
 
     Returns
     -------
-    list of str
-        Each begins with ``- `` for what was there before, or ``+ `` for what is there now.
+    list of Line
+        Each makes a text that begins with ``- `` for what was there before, or ``+ `` for what is
+        there now; there may be as many as a world has rows.
     """
-    lines: list[str] = []
+    lines: list[Line] = []
     for name, found in changes.tables.items():
         covering = [one for one in exempt if one.kind == "table" and one.names(name)]
         if not any(not one.where and one.field is None for one in covering):
@@ -49,7 +54,7 @@ def uncovered(
     return lines + list(_of_files(changes, exempt, before, after))
 
 
-def _of_table(name: str, found: TableDifference, exempt: Sequence[Exempt]) -> Iterator[str]:
+def _of_table(name: str, found: TableDifference, exempt: Sequence[Exempt]) -> Iterator[Line]:
     label = printable(name, limit=80)
     if found.has_other_columns:
         yield from _columns(label, found.before, "- ")
@@ -59,19 +64,20 @@ def _of_table(name: str, found: TableDifference, exempt: Sequence[Exempt]) -> It
         columns = () if table is None else table.columns
         for row in rows:
             if not _covers_row(exempt, columns, row):
-                yield f"{sign}{label}: {row_line(columns, row)}"
+                yield partial(_row, f"{sign}{label}", columns, row)
     for change in found.changed:
         yield from _of_change(label, found, change, exempt)
 
 
-def _columns(label: str, table: Table | None, sign: str) -> Iterator[str]:
+def _columns(label: str, table: Table | None, sign: str) -> Iterator[Line]:
     if table is not None:
-        yield f"{sign}table {label} ({printable(', '.join(table.columns))})"
+        yield partial(str, f"{sign}table {label} ({printable(', '.join(table.columns))})")
 
 
 def _covers_row(exempt: Iterable[Exempt], columns: Sequence[str], row: Row) -> bool:
-    record = dict(zip(columns, row, strict=True))
-    return any(one.field is None and one.has(record) for one in exempt)
+    of_rows = [one for one in exempt if one.field is None]
+    record = dict(zip(columns, row, strict=True)) if of_rows else {}
+    return any(one.has(record) for one in of_rows)
 
 
 def _unpaired(
@@ -97,7 +103,7 @@ def _unpaired(
 
 def _of_change(
     label: str, found: TableDifference, change: RowChange, exempt: Sequence[Exempt]
-) -> Iterator[str]:
+) -> Iterator[Line]:
     assert found.after is not None
     columns = found.after.columns
     named = dict(zip(columns, change.after, strict=True))
@@ -105,8 +111,8 @@ def _of_change(
     old = dict(zip(columns, change.before, strict=True))
     for field in _left(columns, change, exempt):
         place = f"{label}[{printable(key)}].{printable(field, limit=80)}"
-        yield f"- {place}: {shown(old[field])}"
-        yield f"+ {place}: {shown(named[field])}"
+        yield partial(_value, f"- {place}", old[field])
+        yield partial(_value, f"+ {place}", named[field])
 
 
 def _left(columns: Sequence[str], change: RowChange, exempt: Iterable[Exempt]) -> list[str]:
@@ -122,28 +128,28 @@ def _left(columns: Sequence[str], change: RowChange, exempt: Iterable[Exempt]) -
 
 def _of_records(
     sign: str, kind: str, records: Iterable[Record], exempt: Sequence[Exempt]
-) -> Iterator[str]:
+) -> Iterator[Line]:
     for record in records:
         if not any(one.has(record) for one in exempt):
-            yield f"{sign}{kind.removesuffix('s')}: {record_line(record)}"
+            yield partial(_record, f"{sign}{kind.removesuffix('s')}", record)
 
 
 def _of_files(
     changes: WorldDifference, exempt: Sequence[Exempt], before: WorldState, after: WorldState
-) -> Iterator[str]:
+) -> Iterator[Line]:
     def is_exempt(path: str) -> bool:
         return any(one.kind == "path" and one.names(path) for one in exempt)
 
     for path, entry in changes.files_removed.items():
         if not is_exempt(path) and not _only_filled(path, entry, after.files):
-            yield f"- {_entry(path, entry)}"
+            yield partial(_entry, "- ", path, entry)
     for path, entry in changes.files_added.items():
         if not is_exempt(path) and not _only_filled(path, entry, before.files):
-            yield f"+ {_entry(path, entry)}"
+            yield partial(_entry, "+ ", path, entry)
     for path, (old, new) in changes.files_changed.items():
         if not is_exempt(path):
-            yield f"- {_entry(path, old)}"
-            yield f"+ {_entry(path, new)}"
+            yield partial(_entry, "- ", path, old)
+            yield partial(_entry, "+ ", path, new)
 
 
 def _only_filled(path: str, entry: Entry, others: Mapping[str, Any]) -> bool:
@@ -151,11 +157,24 @@ def _only_filled(path: str, entry: Entry, others: Mapping[str, Any]) -> bool:
     return entry.kind == "folder" and any(other.startswith(f"{path}/") for other in others)
 
 
-def _entry(path: str, entry: Entry) -> str:
+def _row(label: str, columns: Sequence[str], row: Row) -> str:
+    return f"{label}: {row_line(columns, row)}"
+
+
+def _record(label: str, record: Record) -> str:
+    return f"{label}: {record_line(record)}"
+
+
+def _value(label: str, value: Any) -> str:
+    return f"{label}: {shown(value)}"
+
+
+def _entry(sign: str, path: str, entry: Entry) -> str:
     shown_path = printable(path, limit=200)
     if entry.kind == "link":
-        return f"link {shown_path} -> {printable(entry.target, limit=200)}"
+        return f"{sign}link {shown_path} -> {printable(entry.target, limit=200)}"
     if entry.kind != "file":
-        return f"{'empty folder' if entry.kind == 'folder' else 'pipe or device'} {shown_path}"
+        kind = "empty folder" if entry.kind == "folder" else "pipe or device"
+        return f"{sign}{kind} {shown_path}"
     mode = ", executable" if entry.executable else ""
-    return f"file {shown_path} ({entry.size} bytes, sha256 {str(entry.digest)[:12]}{mode})"
+    return f"{sign}file {shown_path} ({entry.size} bytes, sha256 {str(entry.digest)[:12]}{mode})"
