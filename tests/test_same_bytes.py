@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests import same_bytes
+from tests.speeds import slow
 
 
-@pytest.mark.parametrize("name", ["one-task", "shallow"])
+@pytest.mark.parametrize("name", ["one-task", *slow("shallow")])
 def test_the_order_of_lines_and_tasks_changes_no_byte(tmp_path: Path, name: str) -> None:
     """Verdict, rounds and baseline are the same whatever order the files have."""
     case = next(case for case in same_bytes.CASES if case.name == name)

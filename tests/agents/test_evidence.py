@@ -118,6 +118,7 @@ def test_a_pattern_that_is_none_is_refused_by_name() -> None:
         Patterns(["("])
 
 
+@pytest.mark.slow
 def test_a_text_that_no_pattern_gets_through_excuses_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

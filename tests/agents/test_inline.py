@@ -100,6 +100,7 @@ def test_synchronous_agents_overlap_in_threads(tmp_path: Path) -> None:
     assert time.monotonic() - start_s < 1.9
 
 
+@pytest.mark.slow
 def test_a_time_out_ends_that_trial_alone(tmp_path: Path) -> None:
     """An asynchronous trial beyond its time is cancelled; its neighbours go on undisturbed."""
     agent = Desk(tmp_path, SOURCE).python(isolation="inline", jobs=3)

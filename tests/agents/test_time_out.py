@@ -70,7 +70,10 @@ def all_of(agent: Agent) -> list[Trajectory]:
             exit_code,
             APART,
             id="out-of-the-group",
-            marks=pytest.mark.skipif(sys.platform != "linux", reason="only Linux finds them"),
+            marks=[
+                pytest.mark.slow,
+                pytest.mark.skipif(sys.platform != "linux", reason="only Linux finds them"),
+            ],
         ),
         pytest.param(python, "", id="python", marks=pytest.mark.slow),
     ],

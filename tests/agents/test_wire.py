@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from ci_gate.agents.wire import Incoming, weight_of
+from tests.speeds import slow
 
 COUNT = 5_000
 
@@ -28,7 +29,7 @@ COUNT = 5_000
         r'"\\"',
         r'"\n"',
         '[{"a":[{}]}]',
-        "[" * 20 + "]" * 20,
+        *slow("[" * 20 + "]" * 20),
     ],
 )
 def test_values_never_take_more_than_their_weight(item: str) -> None:

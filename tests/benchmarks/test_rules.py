@@ -9,6 +9,9 @@ import scipy
 from benchmarks.simulation.populations import Design, Pair, shift
 from benchmarks.simulation.rules import TODAY, Gate, Passes, suite_pass_hat_k
 
+# They import scipy, which takes longer than all of them.
+pytestmark = pytest.mark.slow
+
 
 def pair(baseline: list[str], candidate: list[str]) -> Pair:
     """Two sides of one run each, a string a task: + passed, - failed, ! not judged."""

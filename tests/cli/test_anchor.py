@@ -58,6 +58,7 @@ def test_an_update_without_an_anchor_writes_one_though_the_bar_does_not_move(gat
     assert (gated.path / ANCHOR).read_bytes() == (gated.path / BASELINE).read_bytes()
 
 
+@pytest.mark.slow
 def test_a_refused_update_writes_no_anchor(gated):
     """What cannot serve as the bar cannot serve as the anchor."""
     (gated.path / ANCHOR).unlink()
@@ -111,6 +112,7 @@ def test_a_pull_request_may_not_remove_the_anchor(gated):
     assert codes(gated.gate("check", "--json", "-", **BAR)) == {"baseline-edited"}
 
 
+@pytest.mark.slow
 def test_a_pull_request_may_not_bring_an_anchor(gated):
     """The first anchor of a suite with a baseline is a bar too."""
     gated.git("switch", "--quiet", "main")

@@ -247,6 +247,7 @@ def test_a_calm_run_of_something_else_is_refused(
     assert said in " ".join(ended.err.split())
 
 
+@pytest.mark.slow
 def test_run_makes_both_files_and_compare_judges_them(desk: Desk) -> None:
     """What `check` does in one go can be done in steps."""
     ended = desk.gate("run", "--calm-and-chaos", "--task", "gives-up", "--trials", "2")
@@ -260,6 +261,7 @@ def test_run_makes_both_files_and_compare_judges_them(desk: Desk) -> None:
     assert json.loads(shown.out)["resilience"]["between"]["difference"] == -1.0
 
 
+@pytest.mark.slow
 def test_a_part_of_the_suite_runs_in_calm_as_well(desk: Desk) -> None:
     """`--task` restricts both runs, and so does the number of trials."""
     assert desk.check("--task", "insists", "--trials", "3").status == 0

@@ -87,6 +87,7 @@ def test_a_pull_request_brings_no_finished_run_along(gated):
     assert (at_home.status, afresh.status) == (0, 0)
 
 
+@pytest.mark.slow
 def test_a_trial_beyond_the_plan_is_replayed_with_a_note(repository):
     """It runs, and no run of the suite has it."""
     beyond = repository.gate("replay", "sum", "--trial", "8")

@@ -163,6 +163,7 @@ def test_the_trace_of_a_trial_is_replayed_from_wherever_it_lies(desk, tmp_path):
     assert "failed: sql: expected 1200, found 1100" in ended.out
 
 
+@pytest.mark.slow
 def test_a_run_outside_any_suite_becomes_a_task_with_its_answer(desk):
     """What it was told is in its trace, and its project need not know it."""
     recorded = desk.gate(

@@ -134,6 +134,7 @@ def wrong_ends(bench: Place, kind: str, every: int) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_a_hostile_value_ends_in_words(bench: Place) -> None:
     """Some values in some fields of every kind of file."""
     found = [wrong for kind in FILES for wrong in wrong_ends(bench, kind, every=61)]

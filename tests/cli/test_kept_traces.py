@@ -144,6 +144,7 @@ def test_another_agent_renews_them_and_a_task_that_is_gone_takes_its_trace_along
     assert desk.gate("trace", "check", "--baseline-ref", "HEAD").status == 0
 
 
+@pytest.mark.slow
 def test_a_change_that_makes_the_same_calls_follows_every_kept_trace(desk):
     """Nothing is called, graded or written."""
     ended = desk.gate("trace", "check")
@@ -206,6 +207,7 @@ def test_without_kept_traces_a_check_of_them_is_refused(desk):
     assert "there are no kept traces. Set keep_traces = true" in ended.err
 
 
+@pytest.mark.slow
 def test_a_pull_request_does_not_bring_its_own_traces(desk):
     """They are the base commit's, by object id, whatever stands in the working tree."""
     desk.replace("desk.py", "CENTS = 1200", "CENTS = 1")

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from tests.cli.conftest import Place
+from tests.speeds import slow
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="running agents needs POSIX")
 
@@ -163,6 +164,7 @@ def test_a_trial_that_calls_otherwise_fails_with_the_call_that_differs(till):
     assert any("(mode replay)" in warning for warning in verdict["warnings"])
 
 
+@pytest.mark.slow
 def test_the_command_for_a_failing_trial_names_what_it_was_played_from(till):
     """Played alone from the same folder it fails with the same words."""
     (till.path / ".ci-gate").rename(till.path / "kept")
@@ -179,6 +181,7 @@ def test_the_command_for_a_failing_trial_names_what_it_was_played_from(till):
     assert "drift at call 3: tool pay has another input" in alone.out + alone.err
 
 
+@pytest.mark.slow
 def test_a_sandboxed_failure_is_replayed_from_its_own_trace(till):
     """With the faults that it met there, which were not recorded before."""
     sandboxed = '[run]\nmode = "sandboxed"\n\n[faults]\nrate_permille = 0\n'
@@ -315,7 +318,7 @@ def test_a_command_cannot_be_answered(till):
         assert f"{mode} answers the calls of a Python agent" in ended.err
 
 
-@pytest.mark.parametrize("mode", ["replay", "sandboxed"])
+@pytest.mark.parametrize("mode", ["replay", *slow("sandboxed")])
 def test_nothing_leaves_the_worker(till, mode):
     """A socket is refused and said, whatever the agent makes of the refusal."""
     reach = 'import socket\n    socket.create_connection(("127.0.0.1", 9))\n    env.turn()'

@@ -24,6 +24,7 @@ def test_power_says_what_a_check_would_see(gated: Place) -> None:
     assert sorted(gated.path.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_power_prints_the_same_json_again(gated: Place) -> None:
     """The same baseline gives the same bytes, with every figure's error and repeats."""
     first, again = gated.gate(*ARGUMENTS, "--json", "-"), gated.gate(*ARGUMENTS, "--json", "-")

@@ -83,6 +83,7 @@ def test_a_configuration_put_in_front_does_not_shake_the_bar_off(gated):
     assert "ci-gate.toml" in ended.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -138,6 +139,7 @@ def test_git_settings_in_the_environment_run_nothing(gated, tmp_path):
     assert not mark.exists()
 
 
+@pytest.mark.slow
 def test_retried_trials_are_said(repository):
     """An agent that calls its failures errors is seen through by the reader."""
     repository.replace("ci-gate.toml", "# [run]", "[run]")

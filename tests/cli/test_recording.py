@@ -306,6 +306,7 @@ def test_no_secret_is_in_any_file_of_the_results(recorded):
             assert not any(form in content for form in forms), path
 
 
+@pytest.mark.slow
 def test_live_mode_records_nothing(desk):
     """Where a team does not want traces."""
     desk.replace("ci-gate.toml", "[gate]", '[run]\nmode = "live"\n\n[gate]')
@@ -483,6 +484,7 @@ def test_an_output_that_no_replay_can_make_is_named(desk):
     assert "its recording holds builtins.range, which no replay can make again" in ended.out
 
 
+@pytest.mark.slow
 def test_a_fresh_run_leaves_no_trace_of_an_earlier_one(recorded):
     """A trial that it does not have must not be played from another agent's recording."""
     other = recorded.path / ".ci-gate" / "traces" / "notes.txt"

@@ -242,6 +242,7 @@ def test_an_agent_that_cannot_start_leaks_nothing(place):
     assert _leaks(ended.out + ended.err) == []
 
 
+@pytest.mark.slow
 def test_a_token_that_a_tool_hands_out_can_be_used_in_a_replay(place):
     """It is the same mark in the recorded answer and in the call that carries it on."""
     config = CONFIG.replace("trials = 8", "trials = 1")

@@ -84,6 +84,7 @@ def test_runs_of_the_baseline_and_further_files_are_joined(noisy):
     assert sum("counts once" in remark for remark in found["remarks"]) == 4
 
 
+@pytest.mark.slow
 def test_a_function_of_the_seed_is_told_so(repository):
     """Runs of an agent that draws from its seed alone are copies, and nothing is measured."""
     repository.replace("evals/toy_agent.py", "SLIP = 0.05", "SLIP = 0.4")
@@ -165,6 +166,7 @@ def test_impossible_requests_are_refused(repository, arguments, said):
     assert said in ended.err
 
 
+@pytest.mark.slow
 def test_a_part_of_a_run_is_refused(gated):
     """A filtered run is no whole run."""
     gated.gate("run", "--task", "s*", "--quiet")

@@ -164,6 +164,7 @@ def test_a_capability_is_refused_in_a_replay_as_live(desk):
     assert reason in ended.out
 
 
+@pytest.mark.slow
 def test_the_same_trial_twice_has_the_same_chain(desk):
     """Though the model answers differently each time it is asked."""
     desk.replace("desk.py", "return prompt", "return prompt, time.time_ns()")

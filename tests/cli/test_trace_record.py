@@ -198,6 +198,7 @@ def test_nothing_secret_that_the_agent_is_told_is_written(desk):
     assert not any(SECRET.encode() in content for content in written)
 
 
+@pytest.mark.slow
 def test_the_settings_of_a_configuration_hold(desk):
     """Capabilities among them, and its own function may be replayed without being named."""
     (desk.path / "ci-gate.toml").write_text(

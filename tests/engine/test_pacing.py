@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ci_gate.engine.pacing import Pace, backoff_s
 from ci_gate.engine.settings import default_jobs
 from tests.engine.fakes import QuickClock
+from tests.speeds import slow
 
 SEEDS = st.integers(0, 2**64 - 1)
 
@@ -32,7 +33,7 @@ def test_trials_of_one_outage_do_not_come_back_together() -> None:
     assert len(pauses) > 40
 
 
-@pytest.mark.parametrize("per_minute", [1, 30, 600, 6000])
+@pytest.mark.parametrize("per_minute", [1, 30, 600, *slow(6000)])
 def test_a_pace_lets_through_what_it_says(per_minute: int) -> None:
     """Over a long time the rate is kept, with a burst of one second's worth at most."""
     clock = QuickClock()

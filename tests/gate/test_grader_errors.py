@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.places import Place
+from tests.speeds import slow
 
 CONFIG = """
 [[suite]]
@@ -107,9 +108,11 @@ def test_a_grader_that_raises_is_not_held_against_the_agent(desk: Desk) -> None:
             {"other": {"status": "failed", "reason": "grader-error: x", "cause": "grader-error"}},
             {("failed", "agent")},
         ),
-        (
-            {"other": "no", "refund-0": {"status": "errored", "reason": "contaminated: x"}},
-            {("failed", "agent"), ("errored", "environment")},
+        *slow(
+            (
+                {"other": "no", "refund-0": {"status": "errored", "reason": "contaminated: x"}},
+                {("failed", "agent"), ("errored", "environment")},
+            )
         ),
     ],
     ids=["grader-error", "contaminated"],

@@ -125,6 +125,7 @@ def test_no_hook_runs(
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.slow
 def test_it_works_within_a_linked_work_tree_and_a_submodule(
     new_repository: Callable[..., object], temporary: Path, tmp_path: Path
 ) -> None:
