@@ -300,8 +300,8 @@ class GuardTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         _Text,
         Meta(
             description="`cost_per_success_usd`, `turns`, `tokens`, `duration_s` (change relative "
-            "to the baseline), `self_healing_rate`, `dead_loop_rate` or a process measure "
-            "(absolute)."
+            "to the baseline), `self_healing_rate`, `dead_loop_rate`, a process measure or one "
+            "of the agent's own (absolute)."
         ),
     ]
     max_increase: Annotated[

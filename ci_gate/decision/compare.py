@@ -40,6 +40,7 @@ from ci_gate.decision.measures import economics_of
 from ci_gate.decision.metrics import floors_of, tested_metrics, untested_metrics
 from ci_gate.decision.pairing import PairedTask, pair_task, planned_scores, seeds_shared
 from ci_gate.decision.policy_checks import require_judgeable
+from ci_gate.decision.process import process_of_sides
 from ci_gate.decision.provenance import provenance_of
 from ci_gate.decision.resilience import FaultedSides, resilience_of
 from ci_gate.decision.slide import slide_of
@@ -130,6 +131,7 @@ def compare(
         tasks=_claims(case, study),
         method=_method(study, policy, anchored=slide is not None),
         resilience=_resilience(case, study.matching),
+        process=process_of_sides(*_tasks_shown(case, study.matching)),
         economics=economics,
         provenance=provenance_of(baseline, candidate, case.circumstances.provenance),
         remarks=(

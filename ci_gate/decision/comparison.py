@@ -14,6 +14,7 @@ from ci_gate.decision.extension import ExtensibleRun
 from ci_gate.decision.flips import Flips
 from ci_gate.decision.matching import Matching
 from ci_gate.decision.stopped import StoppedRun
+from ci_gate.model.process import ProcessResult
 from ci_gate.model.resilience import Resilience
 from ci_gate.model.run import StopReason
 from ci_gate.model.verdict import (
@@ -81,6 +82,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     tasks : tuple of TaskResult
     method : Method
     resilience : Resilience
+    process : tuple of ProcessResult
     economics, provenance : mapping
     remarks : tuple of str
         What a reader should know and no rule depends on.
@@ -114,6 +116,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     tasks: tuple[TaskResult, ...]
     method: Method
     resilience: Resilience
+    process: tuple[ProcessResult, ...]
     economics: Mapping[str, Any]
     provenance: Mapping[str, Any]
     remarks: tuple[str, ...]

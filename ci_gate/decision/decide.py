@@ -203,6 +203,7 @@ def _verdict(
         suite=_changes(facts),
         trials=facts.totals,
         resilience=six_digits(facts.resilience),
+        process=six_digits(facts.process),
         economics=six_digits(facts.economics),
         provenance=facts.provenance,
     )

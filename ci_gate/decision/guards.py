@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from math import isfinite
 from typing import Final, Literal, NamedTuple
 
+from ci_gate.decision.process import is_share, moments_of_run
 from ci_gate.model.policy import Guard, Policy
 from ci_gate.model.run import FAILED, PASSED, Measure, SideTask
 from ci_gate.model.verdict import GuardResult
+from ci_gate.process.measures import MEASURES
 from ci_gate.stats.ratios import (
     Change,
     Moments,
@@ -50,7 +52,7 @@ def guards_of(baseline: Tasks, candidate: Tasks, policy: Policy) -> tuple[GuardR
     tuple of GuardResult
         Nothing where no task is compared. ``passed`` is None where the measure is unknown on a
         side: in no run of a task every judged trial knows it, for tasks with more of the judged
-        trials than the share allows.
+        trials than the share allows. A process measure is taken over the trials that know it.
 
     Notes
     -----
@@ -75,6 +77,8 @@ class _Kind(NamedTuple):
     read: _Reader
     change: Callable[..., Change | None]
     yes_or_no: tuple[bool, bool]
+    is_partial: bool = False
+    """A measure that says something of some trials only: of the others nothing is missing."""
 
 
 class _Sides(NamedTuple):
@@ -89,7 +93,8 @@ class _Sides(NamedTuple):
         shared = sorted(before.keys() & after.keys())
         ratios = self._ratios(before, after, shared, kind)
         change = kind.change(*ratios, alpha=self.policy.alpha) if ratios else None
-        excluded = tuple(sorted(self.candidate.keys() - set(shared)))
+        lacking = () if kind.is_partial else self.candidate.keys() - set(shared)
+        excluded = tuple(sorted(lacking))
         for direction, limit in _limits(guard):
             yield _result(guard.metric, direction, limit, ratios, change, excluded)
 
@@ -104,7 +109,7 @@ class _Sides(NamedTuple):
         shared: list[str],
         kind: _Kind,
     ) -> tuple[Ratio, Ratio] | None:
-        if not shared or not self._enough(set(shared)):
+        if not shared or not (kind.is_partial or self._enough(set(shared))):
             return None
         weights = [after[task_id].n for task_id in shared]
         sides = [
@@ -142,9 +147,15 @@ def _kind(metric: str) -> _Kind:
         return _Kind(_recovered_and_faulted, absolute_change, (True, True))
     if metric == "dead_loop_rate":
         return _Kind(_looped, absolute_change, (True, False))
+    if metric in MEASURES:
+        return _Kind(_of_process(metric), absolute_change, (is_share(metric), False), True)
     relative = metric in {"turns", "tokens", "duration_s"}
     change = relative_change if relative else absolute_change
     return _Kind(_reader_of(metric, signed=not relative), change, (False, False))
+
+
+def _of_process(name: str) -> _Reader:
+    return lambda task, run: moments_of_run(task, name, run)
 
 
 def _reader_of(name: str, *, signed: bool) -> _Reader:

@@ -463,7 +463,6 @@ def _pooled(sides: Sequence[Side]) -> Side:
 
 
 def _joined(tasks: Sequence[SideTask]) -> SideTask:
-    names = sorted({name for task in tasks for name in task.measures})
     rows: dict[str, Any] = {
         field: _row([getattr(task, field) for task in tasks])
         for field in ("faulted", "recovered", "looped")
@@ -472,11 +471,17 @@ def _joined(tasks: Sequence[SideTask]) -> SideTask:
         digest=next((task.digest for task in tasks if task.digest is not None), None),
         outcomes=tuple(outcomes for task in tasks for outcomes in task.outcomes),
         seeds=next((task.seeds for task in tasks if task.seeds is not None), None),
-        measures={name: _row([task.measures.get(name) for task in tasks]) or () for name in names},
+        measures=_named_rows([task.measures for task in tasks]),
+        process=_named_rows([task.process for task in tasks]),
         reasons=_numbered([task.reasons for task in tasks]),
         causes=_numbered([task.causes for task in tasks]),
         **rows,
     )
+
+
+def _named_rows(measures: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    names = sorted({name for one in measures for name in one})
+    return {name: _row([one.get(name) for one in measures]) or () for name in names}
 
 
 def _row(values: Sequence[tuple[Any, ...] | None]) -> tuple[Any, ...] | None:

@@ -29,12 +29,18 @@ from ci_gate.ports import (
     TrialRunner,
     TrialSandbox,
 )
+from ci_gate.process.measures import process_of
 
-__all__ = ["Attempt", "Bench", "WithoutSecrets", "as_it_is"]
+__all__ = ["Attempt", "Bench", "WithoutSecrets", "as_it_is", "nothing_there"]
 
 _MAX_LOSSES = 3
 
 WithoutSecrets = Callable[[TrialRecord, TrialSandbox | None], TrialRecord]
+
+
+def nothing_there(_: PlannedTrial) -> str:
+    """Return the text of a world that nobody has read."""
+    return ""
 
 
 def as_it_is(record: TrialRecord, _: TrialSandbox | None) -> TrialRecord:
@@ -74,6 +80,8 @@ class Bench:
         Answers that are errors of the environment.
     without_secrets : callable
         Returns a record as it may be kept and shown, given the trial's world where it had one.
+    fixture_text : callable
+        Gives all that lies in the world in which a trial starts as one text.
     """
 
     def __init__(
@@ -85,6 +93,7 @@ class Bench:
         clock: Clock,
         laundered: Sequence[re.Pattern[str]] = (),
         without_secrets: WithoutSecrets = as_it_is,
+        fixture_text: Callable[[PlannedTrial], str] = nothing_there,
     ) -> None:
         self._agent = agent
         self._sandboxes = sandboxes
@@ -92,6 +101,7 @@ class Bench:
         self._clock = clock
         self._laundered = laundered
         self._without_secrets = without_secrets
+        self._fixture_text = fixture_text
         self._has_run = False
 
     async def attempt(self, trial: PlannedTrial) -> Attempt:
@@ -148,6 +158,7 @@ class Bench:
             duration_s=duration_s,
             trace=await _finished(sandbox, trajectory),
             initial_state=sandbox.initial_state,
+            process=await self._process(trial, trajectory),
         )
         return Attempt(
             record=self._without_secrets(record, sandbox),
@@ -180,6 +191,12 @@ class Bench:
             return errored(f"the answer is an error of the environment: it matches {pattern}")
         graders = self._graders.get(trial.task.id, ())
         return judge(trajectory, await grades_of(graders, trial, trajectory, sandbox))
+
+    async def _process(self, trial: PlannedTrial, trajectory: Trajectory) -> dict[str, float]:
+        def measured() -> dict[str, float]:
+            return process_of(trial.task, trajectory, lambda: self._fixture_text(trial))
+
+        return await in_thread(measured) if trajectory.steps else measured()
 
     async def _laundered_by(self, trajectory: Trajectory) -> str | None:
         if may_take_long(trajectory, self._laundered):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -106,6 +106,7 @@ def record_of(
     duration_s: float | None,
     trace: TraceRef | None = None,
     initial_state: str | None = None,
+    process: Mapping[str, float] | None = None,
 ) -> TrialRecord:
     """Return the line of the run file.
 
@@ -121,6 +122,8 @@ def record_of(
         Where its calls were recorded.
     initial_state : str or None
         Digest of what its world held at the start.
+    process : mapping of str to float or None
+        Its process measures.
     """
     reason, grades = judgement.reason, judgement.grades
     seen = trajectory or Trajectory()
@@ -144,6 +147,7 @@ def record_of(
         recovered=process_measures.recovered(steps, passed=judgement.status is Status.PASSED),
         looped=process_measures.looped(steps),
         measures=seen.measures or None,
+        process=process or None,
         grades=None if grades is None else tuple(map(_without_addresses, grades)),
         answers=answers_of(seen),
         trace=None if trace is None else trace.place,

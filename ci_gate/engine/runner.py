@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from ci_gate.engine.attempts import Attempt, Bench, WithoutSecrets, as_it_is
+from ci_gate.engine.attempts import Attempt, Bench, WithoutSecrets, as_it_is, nothing_there
 from ci_gate.engine.cancellation import to_its_end
 from ci_gate.engine.laundering import compiled
 from ci_gate.engine.pacing import Pace
@@ -50,6 +50,7 @@ async def run_trials(
     steering: Steering | None = None,
     late: Sequence[PlannedTrial] = (),
     without_secrets: WithoutSecrets = as_it_is,
+    fixture_text: Callable[[PlannedTrial], str] = nothing_there,
 ) -> RunResult:
     """Run every trial.
 
@@ -60,7 +61,7 @@ async def run_trials(
     agent : TrialRunner
         Started, and closed after this returns, by the caller.
     sandboxes : SandboxFactory
-    graders : mapping of str to sequence of Grader
+    graders : mapping of str to sequence of RankedGrader
         By task id.
     sink : OutcomeSink
         Gets a record of each attempt that ended, so that what it holds is what was spent; the
@@ -105,6 +106,7 @@ async def run_trials(
         clock=clock,
         laundered=compiled(settings.laundered_patterns),
         without_secrets=without_secrets,
+        fixture_text=fixture_text,
     )
     schedule = Schedule(in_order(trials), late=late, settings=settings, clock=clock)
     pace = Pace(settings.max_per_minute, clock)

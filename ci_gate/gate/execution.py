@@ -20,6 +20,7 @@ from ci_gate.engine.real_clock import RealClock
 from ci_gate.engine.runner import run_trials
 from ci_gate.engine.settings import EngineSettings, RunResult, default_jobs
 from ci_gate.errors import AgentSetupError
+from ci_gate.gate.fixture_texts import FixtureTexts
 from ci_gate.gate.initial_states import checked_states, state_digest
 from ci_gate.gate.metering import Metered
 from ci_gate.gate.pricing import Pricing
@@ -201,6 +202,8 @@ async def started(execution: Execution, *, witness: Witness | None = None) -> As
             states=checked_states(execution.suite.tasks, worlds.initial),
         )
 
+        fixture_texts = FixtureTexts(worlds.initial)
+
         async def run(work: Work) -> RunResult:
             worlds.expect(work.started_in)
             return await run_trials(
@@ -218,6 +221,7 @@ async def started(execution: Execution, *, witness: Witness | None = None) -> As
                 steering=work.steering,
                 late=work.late,
                 without_secrets=record_without(redactors),
+                fixture_text=fixture_texts,
             )
 
         try:

@@ -175,7 +175,8 @@ class BaselineTask(msgspec.Struct, frozen=True, kw_only=True):
     ``outcomes`` holds ``+`` passed, ``-`` failed, ``!`` errored, ``.`` not run by seed index, and
     ``""`` where the task was not in that run. Counts and measures are None where unknown.
     ``answers`` says of each trial by which answers it can be known again (`ci_gate.store.answers`),
-    None where nothing does.
+    None where nothing does. ``measures`` are the agent's own, ``process`` those
+    of `ci_gate.process`.
     """
 
     digest: str | None = None
@@ -189,6 +190,7 @@ class BaselineTask(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: tuple[Measure | None, ...] | None = None
     duration_s: tuple[Measure | None, ...] | None = None
     measures: Mapping[str, tuple[Measure | None, ...]] | None = None
+    process: Mapping[str, tuple[Measure | None, ...]] | None = None
     answers: tuple[str | None, ...] | None = None
     extra: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
@@ -225,7 +227,9 @@ class SideTask(msgspec.Struct, frozen=True, kw_only=True):
     seeds : tuple of str or None
         Seed of each index in hexadecimal, where known.
     measures : mapping of str to tuple
-        ``turns``, ``tokens``, ``cost_usd``, ``duration_s``, process measures: one entry a repeat.
+        ``turns``, ``tokens``, ``cost_usd``, ``duration_s``, the agent's own: one entry a repeat.
+    process : mapping of str to tuple
+        Process measures by the names of `ci_gate.process.measures.MEASURES`, in the same way.
     tool_calls : tuple or None
         How many tools were called: as a measure, which a run file knows and a baseline does not.
     faulted, recovered, looped : tuple or None
@@ -246,6 +250,7 @@ class SideTask(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: tuple[str, ...]
     seeds: tuple[str | None, ...] | None = None
     measures: Mapping[str, tuple[Measure | None, ...]] = msgspec.field(default_factory=dict)
+    process: Mapping[str, tuple[Measure | None, ...]] = msgspec.field(default_factory=dict)
     tool_calls: tuple[Measure | None, ...] | None = None
     faulted: tuple[int | None, ...] | None = None
     recovered: tuple[int | None, ...] | None = None
@@ -272,6 +277,7 @@ class SideTask(msgspec.Struct, frozen=True, kw_only=True):
             self,
             outcomes=self.outcomes[one],
             measures={name: values[one] for name, values in self.measures.items()},
+            process={name: values[one] for name, values in self.process.items()},
             tool_calls=self.tool_calls and self.tool_calls[one],
             faulted=self.faulted and self.faulted[one],
             recovered=self.recovered and self.recovered[one],

@@ -70,6 +70,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         The same as an absolute path.
     limits : Limits
     graders : tuple of GraderSpec
+    expect : mapping
+        What its process measures are held against (``ci_gate.process.expectation``).
     trials : int or None
         The task's own number of trials.
     base_seed : int
@@ -89,13 +91,14 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     fixture_path: str | None = None
     limits: Limits = Limits()
     graders: tuple[GraderSpec, ...] = ()
+    expect: Mapping[str, Any] = msgspec.field(default_factory=dict)
     trials: int | None = None
     base_seed: int
     digest: str
     source: str = ""
 
     def shown(self) -> dict[str, Any]:
-        """Return what the agent is shown of the task: never its graders, limits or place."""
+        """Return what the agent is shown of the task: never what judges it, its limits or place."""
         return {
             "id": self.id,
             "instruction": self.instruction,

@@ -200,7 +200,8 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     delivered faults, ``recovered`` those from which the agent recovered in a trial that passed,
     ``looped`` says the same tool was called with the same arguments three times or more.
     ``initial_state`` names what its world held at the start, absent where nothing is known of it.
-    No reference cycle is possible, so the garbage collector is spared a million of them.
+    ``measures`` are the agent's own, ``process`` those of `ci_gate.process`. No reference cycle is
+    possible, so the garbage collector is spared a million of them.
     """
 
     task: str
@@ -221,6 +222,7 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     recovered: Count | None = None
     looped: bool | None = None
     measures: Mapping[str, Real | None] | None = None
+    process: Mapping[str, Real | None] | None = None
     grades: tuple[Grade, ...] | None = None
     answers: Answers | None = None
     trace: str | None = None

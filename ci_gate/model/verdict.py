@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from ci_gate.model.process import ProcessResult
 from ci_gate.model.resilience import Resilience
 from ci_gate.model.verdict_traces import VerdictTraces
 
@@ -378,6 +379,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     suite: SuiteChanges
     trials: TrialTotals
     resilience: Resilience = Resilience()
+    process: tuple[ProcessResult, ...] = ()
     economics: Mapping[str, Any] = msgspec.field(default_factory=dict)
     provenance: Mapping[str, Any] = msgspec.field(default_factory=dict)
     traces: VerdictTraces | None = None

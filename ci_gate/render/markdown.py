@@ -34,6 +34,7 @@ SMALLEST_LIMIT = 1000
 _MARKS = {Decision.PASSED: "✅", Decision.REGRESSED: "❌", Decision.INCONCLUSIVE: "⚠️"}
 _DROPPED_FIRST = {
     "measures": "economics",
+    "process": "process measures",
     "resilience": "resilience",
     "improved": "improvements",
     "new": "new tasks",

@@ -17,6 +17,7 @@ from ci_gate.render.document import Column, ReportView, Section, SuiteView, Tabl
 from ci_gate.render.escape import inert
 from ci_gate.render.layout import Limits
 from ci_gate.render.partings import kept_traces, partings
+from ci_gate.render.process import process
 from ci_gate.render.recheck import recheck
 from ci_gate.render.resilience import resilience
 
@@ -46,6 +47,7 @@ _SECTIONS: tuple[Callable[[Verdict, Limits], Section | None], ...] = (
     task_sections.quarantined,
     task_sections.errored,
     resilience,
+    process,
     suite_sections.measures,
     suite_sections.provenance,
 )

@@ -176,6 +176,14 @@ def _freedom(variance: float, parts: Sequence[tuple[float, float]]) -> float:
     return 1 / uncertain if uncertain else inf
 
 
+def mean_interval(mean: Ratio, *, level: float = 0.95) -> tuple[float, float] | None:
+    """Interval of a side's ratio, by Student's quantile; None where the ratio is infinite."""
+    if not isfinite(mean.value):
+        return None
+    reach = _reach([(mean.variance, mean.freedom)], (1 - level) / 2)
+    return mean.value - reach, mean.value + reach
+
+
 def absolute_change(baseline: Ratio, candidate: Ratio, *, alpha: float) -> Change | None:
     """Difference of two ratios; None where one is infinite."""
     if not (isfinite(baseline.value) and isfinite(candidate.value)):

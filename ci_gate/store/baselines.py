@@ -216,7 +216,9 @@ class _Parser:
 def _shape_mistakes(entry: BaselineTask, runs: int) -> Iterator[str]:
     lists: dict[str, Sequence[Any] | None] = {"outcomes": entry.outcomes, "answers": entry.answers}
     lists |= {name: getattr(entry, name) for name in (*_COUNTS, *STANDARD)}
-    lists |= {f"measures.{printable(name)}": one for name, one in (entry.measures or {}).items()}
+    for kind in ("measures", "process"):
+        named = getattr(entry, kind) or {}
+        lists |= {f"{kind}.{printable(name)}": one for name, one in named.items()}
     for name, values in lists.items():
         if values is not None and len(values) != runs:
             yield f"{name} has {len(values)} entries for {runs} runs"
@@ -294,6 +296,9 @@ def _task_fields(task: BaselineTask) -> dict[str, Any]:
     if task.measures:
         own = sorted(task.measures.items())
         fields["measures"] = {name: _numbers(values, name) for name, values in own}
+    if task.process:
+        partly = sorted(task.process.items())
+        fields["process"] = {name: _known_numbers(values) for name, values in partly}
     if task.answers is not None:
         fields["answers"] = task.answers
     return {**fields, **dict(sorted(task.extra.items()))}
@@ -308,6 +313,14 @@ def _numbers(measures: Sequence[Measure | None] | None, name: str) -> list[Any] 
         None
         if measure is None or measure.known is not None
         else [_number(value, whole=whole) for value in measure[:3]]
+        for measure in map(rounded, measures)
+    ]
+
+
+def _known_numbers(measures: Sequence[Measure | None]) -> list[Any]:
+    """Return numbers with, where not all trials know them, that of those that do."""
+    return [
+        None if measure is None else [*measure[:3], *([measure.known] if measure.known else [])]
         for measure in map(rounded, measures)
     ]
 
@@ -356,6 +369,7 @@ def _side_task(entry: BaselineTask, baseline: Baseline) -> SideTask:
             for name, values in {**measures, **(entry.measures or {})}.items()
             if values is not None
         },
+        process=entry.process or {},
         faulted=entry.faulted,
         recovered=entry.recovered,
         looped=entry.looped,

@@ -82,6 +82,7 @@ _KnownLine: Any = _optional(
     TrialRecord,
     cost_usd=_Number,
     measures=dict[str, _Number] | None,
+    process=dict[str, _Number] | None,
     grades=list[_KnownGrade] | None,
     answers=_KnownAnswers | None,
 )
@@ -95,8 +96,9 @@ def _forms_of_known(line: bytes) -> Forms | None:
         known = _decode_known(line)
     except msgspec.DecodeError:
         return None
-    if known.measures and not _has_ascii_keys(known.measures):
-        return None
+    for named in (known.measures, known.process):
+        if named and not _has_ascii_keys(named):
+            return None
     _settle_known(known)
     own = _encode(known)
     if known.repeat == 0:
@@ -112,8 +114,9 @@ def _settle_known(known: Any) -> None:
     known.cost_usd = _settled(known.cost_usd)
     for grade in known.grades or ():
         grade.score = _settled(grade.score)
-    if known.measures:
-        _settle(known.measures)
+    for named in (known.measures, known.process):
+        if named:
+            _settle(named)
 
 
 def _first_trace(trace: Any, trial: Any, repeat: Any) -> Any:

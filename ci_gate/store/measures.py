@@ -13,8 +13,17 @@ import msgspec
 
 from ci_gate.model.run import Measure
 from ci_gate.model.trial import Status, TrialRecord
+from ci_gate.process.measures import MEASURES
 
-__all__ = ["STANDARD", "FaultCounts", "counted", "measured", "rounded", "tool_calls"]
+__all__ = [
+    "STANDARD",
+    "FaultCounts",
+    "counted",
+    "measured",
+    "process_measured",
+    "rounded",
+    "tool_calls",
+]
 
 STANDARD: Final = ("turns", "tokens", "cost_usd", "duration_s")
 Repeats = Sequence[Sequence[TrialRecord]]
@@ -47,6 +56,16 @@ def measured(repeats: Repeats) -> dict[str, tuple[Measure | None, ...]]:
     return found
 
 
+def process_measured(repeats: Repeats) -> dict[str, tuple[Measure | None, ...]]:
+    """Return each process measure that any trial knows, one entry a repeat, in a fixed order."""
+    known = {name for repeat in repeats for line in repeat for name in line.process or ()}
+    return {
+        name: tuple(_measure(repeat, _process_reader(name)) for repeat in repeats)
+        for name in MEASURES
+        if name in known
+    }
+
+
 def tool_calls(repeats: Repeats) -> tuple[Measure | None, ...] | None:
     """Return how many tools the trials of each repeat called; None where no trial says."""
     found = tuple(_measure(repeat, _reader("tool_calls")) for repeat in repeats)
@@ -64,6 +83,13 @@ def _reader(name: str) -> Callable[[TrialRecord], float | None]:
 def _own_reader(name: str) -> Callable[[TrialRecord], float | None]:
     def value(line: TrialRecord) -> float | None:
         return (line.measures or {}).get(name)
+
+    return value
+
+
+def _process_reader(name: str) -> Callable[[TrialRecord], float | None]:
+    def value(line: TrialRecord) -> float | None:
+        return (line.process or {}).get(name)
 
     return value
 

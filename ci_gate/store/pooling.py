@@ -99,6 +99,10 @@ def _entry(task: SideTask, trials: int, repeats: Sequence[int]) -> BaselineTask:
         for name, values in task.measures.items()
     }
     own = {name: values for name, values in measures.items() if name not in STANDARD}
+    process = {
+        name: tuple(rounded(values[repeat]) for repeat in repeats)
+        for name, values in task.process.items()
+    }
     counts: dict[str, Any] = {name: _chosen(getattr(task, name), repeats) for name in _COUNTS}
     standard: dict[str, Any] = {name: measures.get(name) for name in STANDARD}
     return BaselineTask(
@@ -106,6 +110,7 @@ def _entry(task: SideTask, trials: int, repeats: Sequence[int]) -> BaselineTask:
         outcomes=tuple(_outcomes(task.outcomes[repeat]) for repeat in repeats),
         trials=None if length == trials else length,
         measures=own or None,
+        process=process or None,
         answers=dumped(task.answers, length, repeats),
         **counts,
         **standard,
@@ -238,16 +243,20 @@ def _joined(first: _Half, second: _Half) -> BaselineTask:
         name: _known(_row(halves, attrgetter(name), None))
         for name in (*_COUNTS, *STANDARD, "answers")
     }
-    own = {
-        name: _row(halves, _own_measure(name), None)
-        for name in sorted({name for entry in entries for name in entry.measures or ()})
-    }
+    named = {kind: _named_rows(kind, halves) for kind in ("measures", "process")}
     outcomes = _row(halves, attrgetter("outcomes"), "")
-    return msgspec.structs.replace(entries[0], outcomes=outcomes, measures=own or None, **rows)
+    return msgspec.structs.replace(entries[0], outcomes=outcomes, **named, **rows)
 
 
-def _own_measure(name: str) -> Callable[[BaselineTask], Any]:
-    return lambda task: (task.measures or {}).get(name)
+def _named_rows(kind: str, halves: Sequence[_Half]) -> dict[str, Any] | None:
+    """Return the rows of measures that a task has by their names; None where there are none."""
+    entries = [half.task for half in halves if half.task is not None]
+    names = sorted({name for entry in entries for name in getattr(entry, kind) or ()})
+    return {name: _row(halves, _named(kind, name), None) for name in names} or None
+
+
+def _named(kind: str, name: str) -> Callable[[BaselineTask], Any]:
+    return lambda task: (getattr(task, kind) or {}).get(name)
 
 
 def _row(

@@ -32,7 +32,7 @@ from ci_gate.model.trial import Cause, Grade, Status, TrialRecord
 from ci_gate.prng import format_seed, parse_seed
 from ci_gate.store.answers import are_identical, known_answers
 from ci_gate.store.files import open_regular
-from ci_gate.store.measures import FaultCounts, counted, measured, tool_calls
+from ci_gate.store.measures import FaultCounts, counted, measured, process_measured, tool_calls
 from ci_gate.store.scan import Scan, check_seed, digests_of, lines_of, scan
 
 __all__ = ["RunFile", "canonical_lines", "load_run", "side_so_far", "to_side", "verified"]
@@ -303,6 +303,7 @@ def _side_task(lines: list[TrialRecord], length: int, repeats: int, *, measuring
         outcomes=tuple("".join(row) for row in grid),
         seeds=_seeds(lines, length),
         measures=measured(by_repeat) if measuring else {},
+        process=process_measured(by_repeat) if measuring else {},
         tool_calls=tool_calls(by_repeat) if measuring else None,
         faulted=counts.faulted,
         recovered=counts.recovered,

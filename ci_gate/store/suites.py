@@ -6,11 +6,11 @@ not know what graders do with their options, nor whether files come from the dis
 Notes
 -----
 The **digest of a task** is SHA-256 over the RFC 8785 form of ``{"task": ..., "files": {...}}``:
-the task's id, instruction, input, metadata, tags, limits, graders, and its own number of trials and
-seed where it has them; and for each file its SHA-256. Files are the fixture's (``fixture/NAME``, at
-any depth; ``x:`` before the digest of an executable one, ``link:`` and the target's text for a
-link) and the module of an own grader (``grader/PATH``, relative to the agent's root). The **digest
-of the suite** is that of ``{"tasks": {ID: DIGEST}}``.
+the task's id, instruction, input, metadata, tags, limits, graders, and its expectations, its own
+number of trials and its seed where it has them; and for each file its SHA-256. Files are the
+fixture's (``fixture/NAME``, at any depth; ``x:`` before the digest of an executable one, ``link:``
+and the target's text for a link) and the module of an own grader (``grader/PATH``, relative to the
+agent's root). The **digest of the suite** is that of ``{"tasks": {ID: DIGEST}}``.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from ci_gate.codec import canonical_of_json, digest_bytes, digest_of
 from ci_gate.errors import SuiteError, printable
 from ci_gate.model.suite import GraderSpec, Limits, Suite, Task
 from ci_gate.prng import format_seed, parse_seed, task_seed
+from ci_gate.process.expectation import expectation_problems
 from ci_gate.store.files import read_whole
 from ci_gate.store.paths import folder_of, mistake_in_id
 from ci_gate.store.schema_files import with_schemas
@@ -268,6 +269,13 @@ def _mistakes(fields: Mapping[str, Any], rules: SuiteRules) -> Mistakes:
     graders = fields.get("graders", [])
     if isinstance(graders, list):
         yield from _grader_mistakes(graders, rules)
+    if "expect" in fields:
+        yield from _expect_mistakes(fields)
+
+
+def _expect_mistakes(fields: Mapping[str, Any]) -> Mistakes:
+    for below, what in expectation_problems(fields["expect"], fields.get("input")):
+        yield f"expect.{below}" if below else "expect", what
 
 
 def _check_id(key: str, value: Any) -> Mistakes:
@@ -349,6 +357,7 @@ _CHECKS: Final[Mapping[str, Callable[[str, Any], Mistakes]]] = {
     "seed": _check_seed,
     "grader": _check_text,
     "graders": _check_list,
+    "expect": _check_any,
 }
 
 
@@ -495,6 +504,7 @@ def _made(
         fixture_path=str(reading.root / path) if reading.root and path else None,
         limits=msgspec.convert(fields.get("limits", {}), Limits),
         graders=graders,
+        expect=fields.get("expect", {}),
         trials=fields.get("trials"),
         base_seed=task_seed(reading.rules.root_seed, fields["id"]) if seed is None else seed,
         digest="",
@@ -517,6 +527,8 @@ def _digest(task: Task, seed: int | None, files: Mapping[str, str]) -> str:
         "limits": msgspec.to_builtins(task.limits),
         "graders": msgspec.to_builtins(task.graders),
     }
+    if task.expect:
+        facts["expect"] = task.expect
     if task.trials is not None:
         facts["trials"] = task.trials
     if seed is not None:

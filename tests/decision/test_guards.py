@@ -31,7 +31,9 @@ def tasks(outcomes: str = "++++++++", n: int = 4, **fields: Any) -> Tasks:
     """Return tasks that are all alike; measures by name have one entry a run."""
     runs = tuple(outcomes.split("/"))
     counts = {k: fields.pop(k) for k in ("faulted", "recovered", "looped") if k in fields}
-    return {f"task-{i}": SideTask(outcomes=runs, measures=fields, **counts) for i in range(n)}
+    process = fields.pop("process", {})
+    one = SideTask(outcomes=runs, measures=fields, process=process, **counts)
+    return {f"task-{i}": one for i in range(n)}
 
 
 def judged(guard: Guard, baseline: Tasks, candidate: Tasks, **policy: Any) -> list[GuardResult]:
@@ -135,6 +137,23 @@ def test_a_process_measure_may_be_negative() -> None:
     (result,) = judged(Guard(metric="margin", max_increase=2.5), before, after)
 
     assert (result.change, result.passed) == (3.0, False)
+
+
+def test_a_guard_on_a_process_measure_looks_at_the_trials_that_know_it() -> None:
+    """What the others do not know is not missing; an own measure of its name is not looked at."""
+    known, lower = spent(1.0, 0.0, known=6), spent(0.25, 0.1, known=6)
+    before = tasks(process={"consistency": (known,)}, consistency=(spent(0.0),))
+    after = tasks(process={"consistency": (lower,)}) | {
+        f"other-{task}": one for task, one in tasks().items()
+    }
+    guard = Guard(metric="consistency", max_decrease=0.1)
+
+    (result,) = judged(guard, {**tasks(), **before}, after)
+    (unknown,) = judged(guard, before, tasks())
+
+    assert (result.baseline, result.candidate, result.passed) == (1.0, 0.25, False)
+    assert result.excluded == ()
+    assert (unknown.baseline, unknown.passed) == (None, None)
 
 
 def test_a_candidate_without_a_success_is_infinite_and_broken() -> None:

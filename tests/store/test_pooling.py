@@ -51,6 +51,25 @@ def test_run_and_baseline_are_the_same_side(desk) -> None:
     assert written.tasks["cancel"].outcomes == ("--", "")
 
 
+def test_process_measures_survive_with_the_trials_that_know_them(desk) -> None:
+    """Beside the agent's own of the same name, in two runs that are pooled, byte for byte."""
+    values = iter([{"consistency": 2 / 3}, None, {"consistency": 0.5}, {}] * 2)
+    records = [
+        msgspec.structs.replace(one, process=next(values), measures={"consistency": 7.0})
+        for one in desk.records("refund ++-+/++-+")
+    ]
+    run = desk.run(records, plan=Plan(trials=4, repeats=2, max_repeats=2))
+
+    written = dump_baseline(from_run(run))
+    kept = to_side(parse_baseline(written, name="x")).tasks["refund"]
+
+    expected = Measure(0.583, 0.118, 0.667, 2)
+    assert kept.process == {"consistency": (expected, expected)}
+    assert kept.measures["consistency"] == (Measure(7.0, 0.0, 7.0),) * 2
+    assert dump_baseline(parse_baseline(written, name="x")) == written
+    assert side_of_run(run).tasks["refund"].process["consistency"][0].known == 2
+
+
 def test_measures_have_three_digits(desk) -> None:
     """A baseline keeps its measures to 3 significant digits."""
     records = [

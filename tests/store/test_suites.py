@@ -197,7 +197,7 @@ ROWS: list[tuple[str, str]] = [
     (ONE + "trails = 3", "task 'refund': trails: is unknown. Did you mean 'trials'?"),
     (
         ONE + "xyz = 3",
-        "xyz: is unknown. Known are fixture, grader, graders, id, input, instruction, limits",
+        "xyz: is unknown. Known are expect, fixture, grader, graders, id, input, instruction, ",
     ),
     (ONE + "grader = 3", "grader: must be a string, found 3"),
     (ONE + "trials = 0", "trials: must be a whole number from 1 to 1000000, found 0"),
