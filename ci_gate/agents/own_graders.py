@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ from ci_gate.model.agent import AgentSpec
 __all__ = ["OwnGraderWorkers"]
 
 _GRADE_S = 60.0
+_FILE = re.compile(r'(?m)(?<=^  )File "([^"\n]*)"')
 
 # Nothing can be put beneath what is no folder: neither a cache that was committed nor one that the
 # agent writes is taken for the source.
@@ -50,6 +52,7 @@ class OwnGraderWorkers:
     def __init__(self, spec: AgentSpec, *, jobs: int = 1, timeout_s: float = _GRADE_S) -> None:
         environment = clean_environment(os.environ) | _SOURCE_ALONE
         self._setting = WorkerSetting(spec, environment, real_delays=False, threads=1)
+        self._root = os.path.realpath(spec.root)
         self._functions: tuple[str, ...] = ()
         self._jobs = max(1, jobs)
         self._timeout_s = timeout_s
@@ -76,7 +79,7 @@ class OwnGraderWorkers:
             await self._pool().fill()
 
     async def call(self, function: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """Return ``{"result": value}`` of a grader, or ``{"error": text}``.
+        """Return ``{"result": value}`` of a grader, or ``{"error": text}`` with its ``trace``.
 
         Parameters
         ----------
@@ -98,7 +101,7 @@ class OwnGraderWorkers:
             order = GradeOrder(id=number, function=function, **payload)
             message = await worker.ask(order, number, None, timeout_s=self._timeout_s)
             is_well = True
-            return _graded(message)
+            return _graded(message, self._root)
         except TimeUpError:
             return {"error": f"timeout after {self._timeout_s:g} s"}
         except WorkerEndedError as error:
@@ -127,7 +130,14 @@ class OwnGraderWorkers:
         await self._nursery.close()
 
 
-def _graded(message: Incoming) -> dict[str, Any]:
+def _graded(message: Incoming, root: str) -> dict[str, Any]:
     if message.failure is None:
         return {"result": message.result}
-    return {"error": one_line(message.failure.reason)}
+    trace = _FILE.sub(lambda found: f'File "{_shortened(found[1], root)}"', message.failure.trace)
+    return {"error": one_line(message.failure.reason), "trace": trace}
+
+
+def _shortened(path: str, root: str) -> str:
+    """Return a path as it is below the root, else its name: the same on every machine."""
+    inside = path.startswith(root + os.sep)
+    return path[len(root) + 1 :] if inside else os.path.basename(path)  # noqa: PTH119 - may be <string>

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 import msgspec
+from msgspec import UNSET
 
 from ci_gate.errors import printable
 from ci_gate.grading.options import unknown_options
@@ -36,13 +37,15 @@ counts is the grade's cause."""
 
 CallGrader = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 """Runs ``module:function`` in a worker with ``task``, ``trajectory``, ``before`` and ``after``, and
-gives ``{"result": value}`` or ``{"error": text}``."""
+gives ``{"result": value}`` or ``{"error": text}``, with a ``trace`` where there is one."""
 
 InitialState = Callable[[PlannedTrial], Mapping[str, str | None]]
 """Gives the places of the world as it was at the start: ``database`` and ``workdir``."""
 
 _FUNCTION: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _PLACES: Final = ("database", "workdir", "postgres")
+_LONGEST_TRACE: Final = 4_000
+_LONGEST_LINE: Final = 200
 _RESULT_KEYS: Final = frozenset({"passed", "reason", "score", "grader"})
 
 
@@ -83,7 +86,8 @@ class OwnGrader:
         }
         reply = await self._call(self._function, payload)
         if "result" not in reply:
-            return _fault(self._name, str(reply.get("error", "the worker gave no result")))
+            why, trace = reply.get("error", "the worker gave no result"), reply.get("trace", "")
+            return _fault(self._name, str(why), str(trace))
         return grade_of(self._name, reply["result"])
 
 
@@ -91,9 +95,27 @@ def _text(path: object) -> str | None:
     return None if path is None else str(path)
 
 
-def _fault(name: str, why: str) -> Grade:
-    reason = ERROR_PREFIX + printable(why, limit=500)
-    return Grade(grader=name, passed=False, reason=reason, cause=Cause.GRADER_ERROR)
+def _fault(name: str, why: str, trace: str = "") -> Grade:
+    return Grade(
+        grader=name,
+        passed=False,
+        reason=ERROR_PREFIX + printable(why, limit=500),
+        cause=Cause.GRADER_ERROR,
+        detail=_end_of(trace) or UNSET,
+    )
+
+
+def _end_of(trace: str) -> str:
+    """Return the last lines of a trace, where it was raised, each inert by itself."""
+    kept: list[str] = []
+    room = _LONGEST_TRACE
+    for line in reversed(trace.rstrip().split("\n")):
+        shown = printable(line, limit=_LONGEST_LINE)
+        room -= len(shown) + 1
+        if room < 0:
+            break
+        kept.append(shown)
+    return "\n".join(reversed(kept))
 
 
 def grade_of(name: str, result: Any) -> Grade:

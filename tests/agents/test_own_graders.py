@@ -66,8 +66,8 @@ def spec(root: Path) -> AgentSpec:
 
 def test_grades_of_every_form_come_back(tmp_path: Path) -> None:
     """Truth values, scores, tables, objects and asynchronous graders give a result."""
-    functions = ("says", "score", "table", "grade", "later", "words")
-    found = call(tmp_path, *(f"judges:{name}" for name in functions))
+    functions = ("says", "score", "table", "grade", "later", "words", "raises")
+    *found, raised = call(tmp_path, *(f"judges:{name}" for name in functions))
     assert [reply["result"] for reply in found] == [
         True,
         0.25,
@@ -76,6 +76,10 @@ def test_grades_of_every_form_come_back(tmp_path: Path) -> None:
         True,
         "str fine",
     ]
+    assert raised["error"].startswith("ValueError: broken (judges.py:")
+    assert '  File "judges.py", line ' in raised["trace"]
+    assert str(tmp_path) not in raised["trace"]
+    assert raised["trace"].rstrip().endswith("ValueError: broken")
 
 
 @pytest.mark.slow

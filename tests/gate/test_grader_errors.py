@@ -70,6 +70,11 @@ class Desk:
         )
         return done.status, json.loads(done.out)
 
+    def details(self) -> list[str]:
+        """Return the detail of each trial's grade in the last run's file."""
+        lines = (self.path / ".ci-gate/desk.run.jsonl").read_text().splitlines()[1:-1]
+        return [line["grades"][0]["detail"] for line in map(json.loads, lines)]
+
     def causes(self) -> set[tuple[str, str | None]]:
         """Return each pair of status and cause in the last run's file."""
         lines = (self.path / ".ci-gate/desk.run.jsonl").read_text().splitlines()[1:-1]
@@ -99,6 +104,8 @@ def test_a_grader_that_raises_is_not_held_against_the_agent(desk: Desk) -> None:
 
     assert (status, verdict["verdict"], codes(verdict)[0]) == (3, "inconclusive", "grader-errors")
     assert desk.causes() == {("failed", "grader-error")}
+    raised = '  File "judges.py", line 3, in says_yes\n    raise RuntimeError("no such table")'
+    assert all(raised in detail for detail in desk.details())
 
 
 @pytest.mark.parametrize(

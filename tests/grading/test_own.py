@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from ci_gate.grading.own import ERROR_PREFIX, build, grade_of, validate
 from ci_gate.model.trial import Cause, Grade, Step, Trajectory
@@ -78,6 +79,17 @@ def test_a_grader_that_raises_fails_the_trial_and_says_so(
     grade = graded(Worker(reply))
     assert (grade.passed, grade.reason) == (False, ERROR_PREFIX + reason)
     assert grade.cause is Cause.GRADER_ERROR
+
+
+def test_the_end_of_the_trace_goes_with_the_grade() -> None:
+    """Whoever repairs the grader sees where it raised; no line of it can pass for another."""
+    trace = "x" * 5_000 + "\n" + '  File "judges.py", line 3, in says\n\x1b[31mValueError: no\n'
+    grade = graded(Worker({"error": "ValueError: no", "trace": trace}))
+    assert isinstance(grade.detail, str)
+    lines = grade.detail.split("\n")
+    assert lines[-2:] == ['  File "judges.py", line 3, in says', "\\x1b[31mValueError: no"]
+    assert len(grade.detail) <= 4_096
+    assert graded(Worker({"error": "x", "trace": ""})).detail is UNSET
 
 
 @pytest.mark.parametrize(
