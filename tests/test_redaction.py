@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from urllib.parse import quote
 
 import pytest
@@ -9,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_gate.redaction import Redactor, secrets_of_environment
+from ci_gate.redaction.runs import Gated, Look, longest_run, runs_of
+from ci_gate.redaction.shapes import RULES
 
 _SECRET = 'pa55"wörd/+\\x=&'
 
@@ -265,3 +268,60 @@ def test_an_option_without_a_value_hides_no_other_option():
     argv = ["tool", "--password", "--verbose-mode", "--tokens", "1234567890"]
 
     assert Redactor().value(argv) == argv
+
+
+@pytest.mark.parametrize(
+    "shortest",
+    [
+        "Bearer abcdefgh",
+        "basic abcdefgh",
+        "-----BEGIN PRIVATE KEY-----",
+        "://a:b@",
+        "eyJabcdefgh.abcdefgh.abcd",
+        "sk-" + "a" * 16,
+        "pk_" + "a" * 16,
+        "gho_" + "a" * 20,
+        "github_pat_" + "a" * 20,
+        "glpat-" + "a" * 20,
+        "hf_" + "a" * 20,
+        "xoxb-" + "a" * 10,
+        "AKIA" + "A" * 16,
+        "ASIA" + "A" * 16,
+        "AIza" + "a" * 35,
+        "cookie: abcdefgh",
+        "authorization=abcdefgh",
+        "passwd: abcdefgh",
+    ],
+)
+def test_the_shortest_credential_of_every_shape_is_found(shortest):
+    """Texts without long words are not looked through, so none may be missed for being short."""
+    assert any(rule.without(f" {shortest} ") != f" {shortest} " for rule in RULES)
+    assert "[REDACTED" in Redactor().text(f" {shortest} ")
+    assert "[REDACTED" in str(Redactor().value([{"n": f" {shortest} "}]))
+
+
+@pytest.mark.parametrize(
+    "name", ["authorization", "credentials", "passphrase", "secret", "passwd", "id_token", "cookie"]
+)
+def test_the_shortest_value_under_every_kind_of_name_is_found(name):
+    """A name has to be found before what stands under it is."""
+    assert Redactor().value({name: "x"}) == {name: "[REDACTED:secret]"}
+
+
+@given(st.text(min_size=8, max_size=12), st.text(max_size=4), st.text(max_size=4))
+def test_a_known_secret_of_any_letters_is_found(secret, before, after):
+    """Whatever words it is made of."""
+    assert secret not in Redactor([secret]).text(before + secret + after).replace(
+        "[REDACTED:secret]", ""
+    )
+
+
+def test_only_what_has_room_in_the_longest_word_is_looked_for():
+    """Words are made of letters, digits, a few signs and everything beyond ASCII."""
+    looks = [(Look(re.compile(word).search, len(word)), word) for word in (b"abcd", b"ab", b"b c")]
+    gated = Gated([*looks[:2], (Look(re.compile(b"b c").search, 1), b"b c")])
+
+    assert longest_run("ab.cé-d {}".encode()) == 5
+    assert list(gated.found(b"ab cd", runs_of(b"ab cd"))) == [b"b c", b"ab"]
+    assert list(gated.found(b"abcd", b"ww w")) == [b"ab"]
+    assert list(gated.found(b"abcd", runs_of(b""))) == []

@@ -3,6 +3,8 @@
 Decides which rules can find anything in a text at all, so that looking at what has no secrets,
 which is nearly everything, costs little. Knows texts alone.
 
+A look's ``run`` is the length of the shortest word in which its expressions find anything.
+
 Notes
 -----
 Every expression begins with a bare character or a few, the rarer the better, and asks only then
@@ -16,6 +18,8 @@ import string
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
+
+from ci_gate.redaction.runs import Gated, Look
 
 __all__ = ["NAMES", "RULES", "SECRET", "Rule", "is_secret_name", "rules_for"]
 
@@ -57,7 +61,6 @@ _SECRET_WORDS: Final = (
     "privatekey",
     "credentials",
 )
-_Look = Callable[[bytes], object]
 _SECRET_NAMES: Final = frozenset(_SECRET_WORDS)
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9]")
 
@@ -73,13 +76,13 @@ class Rule(NamedTuple):
 
     Attributes
     ----------
-    looks : tuple of callable
+    looks : tuple of Look
         Searches of a folded content; where none of them finds anything, the rule does not either.
     without : callable
         Returns a text without what the rule finds.
     """
 
-    looks: tuple[_Look, ...]
+    looks: tuple[Look, ...]
     without: Callable[[str], str]
 
 
@@ -89,11 +92,11 @@ def is_secret_name(name: str) -> bool:
     return _NOT_IN_NAMES.sub("", name.lower()) in _SECRET_NAMES
 
 
-def _looks(*patterns: bytes) -> tuple[_Look, ...]:
-    return tuple(re.compile(pattern).search for pattern in patterns)
+def _looks(*patterns: bytes, run: int = 0) -> tuple[Look, ...]:
+    return tuple(Look(re.compile(pattern).search, run) for pattern in patterns)
 
 
-def _shape(kind: str, looks: tuple[_Look, ...], *patterns: str, kept: str = "") -> Rule:
+def _shape(kind: str, looks: tuple[Look, ...], *patterns: str, kept: str = "") -> Rule:
     replacing = tuple(re.compile(pattern).sub for pattern in patterns)
     mark = f"{kept}[REDACTED:{kind}]"
 
@@ -157,13 +160,11 @@ def _assigned(text: str) -> Iterator[tuple[int, int]]:
 
 
 NAMES: Final = Rule(
-    _looks(
-        rb"k(?:ey|en(?<=token)(?!s)|ie(?<=cookie))",
-        rb"z(?<=authosiz)ation",
-        rb"secset",
-        rb"w(?<=sassw)",
-        rb"sasssh",
-        rb"csedentials",
+    (
+        *_looks(rb"k(?:ey|en(?<=token)(?!s)|ie(?<=cookie))"),
+        *_looks(rb"z(?<=authosiz)ation", run=13),
+        *_looks(rb"c(?<=sec)set", rb"w(?<=sassw)", rb"h(?<=sasssh)"),
+        *_looks(rb"csedentials", run=11),
     ),
     _without_assigned,
 )
@@ -177,25 +178,25 @@ RULES: Final = (
     ),
     _shape(
         "private-key",
-        _looks(rb"-----begin "),
+        _looks(rb"-----begin ", run=10),
         r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----"
         r"(?:[A-Za-z0-9+/=\s\\:,]|-(?!----)){0,20000}(?:-----END [A-Z ]{0,40}PRIVATE KEY-----)?",
     ),
     _shape("password", _looks(rb"@"), r"://[^\s/:@]{0,200}:[^\s/@]{1,200}(?=@)", kept="://"),
-    _shape("jwt", _looks(rb"j(?<=eyj)"), r"eyJ(?<!\weyJ)[\w-]{8,}\.[\w-]{8,}\.[\w-]{4,}"),
+    _shape("jwt", _looks(rb"j(?<=eyj)", run=11), r"eyJ(?<!\weyJ)[\w-]{8,}\.[\w-]{8,}\.[\w-]{4,}"),
     _shape(
         "api-key",
-        _looks(rb"-(?:(?<=sk-)|(?<=gh[sou]-)|(?<=github-sat-)|(?<=glsat-)|(?<=hf-))"),
+        _looks(rb"-(?:(?<=sk-)|(?<=gh[sou]-)|(?<=github-sat-)|(?<=glsat-)|(?<=hf-))", run=15),
         r"[spr]k[-_](?<!\w[spr]k[-_])(?:[A-Za-z0-9]+[-_]){0,4}[A-Za-z0-9_-]{16,}",
         r"gh[pousr]_(?<!\wgh[pousr]_)[A-Za-z0-9]{20,}",
         r"github_pat_\w{20,}",
         r"glpat-[\w-]{20,}",
         r"hf_(?<!\whf_)[A-Za-z0-9]{20,}",
     ),
-    _shape("api-key", _looks(rb"xox"), r"xox[abeoprs]-[\w-]{10,}"),
+    _shape("api-key", _looks(rb"xox", run=15), r"xox[abeoprs]-[\w-]{10,}"),
     _shape(
         "api-key",
-        _looks(rb"k(?<=ak)ia", rb"asia", rb"z(?<=aiz)a"),
+        _looks(rb"k(?<=ak)ia", rb"asia", rb"z(?<=aiz)a", run=15),
         r"A[KS]IA(?<!\wA[KS]IA)[A-Z0-9]{16}\b",
         r"AIza(?<!\wAIza)[\w-]{35}",
     ),
@@ -203,10 +204,10 @@ RULES: Final = (
 )
 
 
-_LOOKS: Final = tuple((look, rule) for rule in RULES for look in rule.looks)
+_LOOKS: Final = Gated((look, place) for place, rule in enumerate(RULES) for look in rule.looks)
 
 
-def rules_for(content: bytes) -> tuple[Rule, ...]:
-    """Return the rules that may find something in a text, given its UTF-8."""
-    folded = content.translate(_FOLD)
-    return tuple(dict.fromkeys([rule for look, rule in _LOOKS if look(folded) is not None]))
+def rules_for(content: bytes, runs: bytes) -> tuple[Rule, ...]:
+    """Return the rules that may find something in a text, given its UTF-8 and ``runs_of`` it."""
+    places = set(_LOOKS.found(content.translate(_FOLD), runs))
+    return tuple(RULES[place] for place in sorted(places)) if places else ()

@@ -19,7 +19,7 @@ from ci_gate.sandbox.cassette import Asked, Cassette, Drift
 from ci_gate.sandbox.draws import skipped_by
 from ci_gate.sandbox.faults import DELAY_S
 from ci_gate.sandbox.ignoring import Ignored
-from ci_gate.sandbox.recording import STATE, Labels, asked_without_secrets, input_digest
+from ci_gate.sandbox.recording import STATE, Labels, asked_without_secrets
 
 __all__ = ["Reconciliation", "StrictSource", "asked_of"]
 
@@ -112,5 +112,6 @@ def asked_of(
     lane: str, kind: str, name: str, arguments: Any, redactor: Redactor, ignored: Ignored
 ) -> Asked:
     """Return a call as it is looked for in a recording: without secrets and what is ignored."""
-    shown, labels = asked_without_secrets(redactor, arguments, Labels(lane, kind, name))
-    return Asked(*labels, input_digest(shown, ignored), shown)
+    called = Labels(lane, kind, name)
+    shown, labels, digest = asked_without_secrets(redactor, arguments, called, ignored)
+    return Asked(*labels, digest, shown)

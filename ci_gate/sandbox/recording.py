@@ -113,8 +113,10 @@ def determinism_of(kind: str) -> Determinism:
     return _CLASSES.get(kind, Determinism.IO_BOUND)
 
 
-def asked_without_secrets(redactor: Redactor, arguments: Any, labels: Labels) -> tuple[Any, Labels]:
-    """Return what was asked without secrets, in a recording and in its replay alike.
+def asked_without_secrets(
+    redactor: Redactor, arguments: Any, labels: Labels, ignored: Ignored
+) -> tuple[Any, Labels, str]:
+    """Return what was asked without secrets, and its digest, in a recording and its replay alike.
 
     Parameters
     ----------
@@ -123,14 +125,24 @@ def asked_without_secrets(redactor: Redactor, arguments: Any, labels: Labels) ->
         JSON.
     labels : Labels
         An agent chooses them too, and can make them of anything.
+    ignored : Ignored
+
+    Raises
+    ------
+    ValueError
+        They hold what JSON does not have.
 
     Notes
     -----
     Arguments come first and the answer does not come in: a replay knows no more when it is asked.
+    Nearly always nothing is taken out, and the JSON that was looked through is that of the digest.
     """
-    shown = redactor.value(arguments)
-    lane, kind, name = labels
-    return shown, Labels(redactor.name(lane), redactor.name(kind), redactor.name(name))
+    content = canonical_of_json(arguments)
+    shown = redactor.value(arguments, content)
+    lane, kind, name = map(redactor.name, labels)
+    is_whole = shown is arguments and not ignored
+    digest = digest_bytes(content) if is_whole else input_digest(shown, ignored)
+    return shown, Labels(lane, kind, name), digest
 
 
 def input_digest(arguments: Any, ignored: Ignored) -> str:
@@ -219,15 +231,18 @@ class Recorder:
         self._complain(self.redactor.reason(why))
 
     def _record(self, call: Call, order: int) -> TraceRecord:
-        arguments, (lane, kind, name) = asked_without_secrets(
-            self.redactor, call.arguments, Labels(call.lane, call.kind, call.name)
+        arguments, (lane, kind, name), digest = asked_without_secrets(
+            self.redactor,
+            call.arguments,
+            Labels(call.lane, call.kind, call.name),
+            self._ignored,
         )
         return TraceRecord(
             order=order,
             lane=lane,
             kind=kind,
             name=name,
-            input_digest=input_digest(arguments, self._ignored),
+            input_digest=digest,
             input=arguments,
             output=self.redactor.value(call.output),
             is_error=call.is_error,
