@@ -95,7 +95,13 @@ def parse(text: str) -> Assertion:
     """
     if len(text) > _LONGEST:
         raise AssertionSyntaxError(f"is longer than {_LONGEST} characters")
-    reader = _Reader(text)
+    try:
+        return _parsed(_Reader(text))
+    except RecursionError as error:
+        raise AssertionSyntaxError("is nested too deep") from error
+
+
+def _parsed(reader: _Reader) -> Assertion:
     left = reader.operand()
     operator = reader.take("an operator, == or != or in")
     if operator not in _OPERATORS:

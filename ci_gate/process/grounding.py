@@ -25,10 +25,11 @@ _MOST_CHARACTERS: Final = 500_000
 _NUMBER: Final = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
 _LONGEST_NUMBER: Final = 300
 _EDGES: Final = ".,;:!?()[]{}<>\"'`*#"
+_LARGEST: Final = 1e300
 _MINOR_UNITS: Final = 100
 # Whose words in a request to a model are the model's own earlier ones.
-_OWN_ROLES: Final = frozenset({"assistant", "model"})
-_OWN_TYPES: Final = frozenset({"function_call", "tool_use", "reasoning"})
+_OWN_ROLES: Final = ("assistant", "model")
+_OWN_TYPES: Final = ("function_call", "tool_use", "reasoning")
 
 FixtureText = Callable[[], str]
 
@@ -37,13 +38,21 @@ class _Sources:
     """What the agent can have a value from, so far."""
 
     def __init__(self) -> None:
+        self._seen: set[str | float] = set()
         self._texts: list[str] = []
         self._numbers: set[float] = set()
+        self._found: set[str | float] = set()
         self.characters = 0
 
-    def add(self, value: Any) -> None:
-        """Take in every text and number of a value, keys of tables included."""
-        for leaf in _leaves(value):
+    def add(self, value: Any, *, own: bool = True) -> None:
+        """Take in every text and number of a value, keys of tables included, each once.
+
+        A conversation that is sent to a model again and again is read once.
+        """
+        for leaf in _leaves(value, own=own):
+            if leaf in self._seen:
+                continue
+            self._seen.add(leaf)
             if isinstance(leaf, str):
                 self.add_text(leaf)
             else:
@@ -60,15 +69,25 @@ class _Sources:
         self._numbers.update(_numbers_in(normal))
 
     def have(self, value: str | float) -> bool:
-        """Return whether a value is among them."""
+        """Return whether a value is among them; what is once found stays."""
+        if value not in self._found and self._has(value):
+            self._found.add(value)
+        return value in self._found
+
+    def _has(self, value: str | float) -> bool:
         if not isinstance(value, str):
-            return self._have_number(float(value))
-        if any(_is_word_of(value, text) for text in self._texts):
+            return self._has_number(float(value))
+        if _is_word_of(value, self._whole()):
             return True
         numbers = _numbers_in(value) if _NUMBER.fullmatch(value) else ()
-        return any(map(self._have_number, numbers))
+        return any(map(self._has_number, numbers))
 
-    def _have_number(self, value: float) -> bool:
+    def _whole(self) -> str:
+        # One long text is searched much faster than many short ones; no value has a line break.
+        self._texts = ["\n".join(self._texts)]
+        return self._texts[0]
+
+    def _has_number(self, value: float) -> bool:
         known = self._numbers
         return value in known or value * _MINOR_UNITS in known or value / _MINOR_UNITS in known
 
@@ -108,7 +127,10 @@ def argument_hallucination(
             if looked_at > _MOST_VALUES or sources.characters > _MOST_CHARACTERS:
                 return None
             lacking += [value for value in values if not sources.have(value)]
-        sources.add(_said_to(step.input) if step.kind == MODEL_CALL else step.output)
+        if step.kind == MODEL_CALL:
+            sources.add(step.input, own=False)
+        else:
+            sources.add(step.output)
     if not looked_at:
         return None
     return len(_without_source(lacking, fixture_text)) / looked_at
@@ -137,32 +159,31 @@ def _values(arguments: Any) -> Iterator[str | float]:
         yield from (word for word in words if len(word) >= _SHORTEST)
 
 
-def _leaves(value: Any, *, keys: bool = True) -> Iterator[str | float]:
-    """Yield the texts and numbers of a value, without calling itself."""
+def _leaves(value: Any, *, keys: bool = True, own: bool = True) -> Iterator[str | float]:
+    """Yield the texts and numbers of a value, without calling itself.
+
+    ``keys`` of tables are texts as well; without ``own``, a request to a model is read without the
+    tables that hold what the model had said itself.
+    """
     waiting = [value]
     while waiting:
         one = waiting.pop()
-        if isinstance(one, str) or (is_number(one) and abs(one) < 1e300):
+        if isinstance(one, str) or (is_number(one) and abs(one) < _LARGEST):
             yield one
         elif isinstance(one, Mapping):
-            waiting += [*one.values(), *(one if keys else ())]
+            if own or not _is_of_the_model(one):
+                waiting += [*one.values(), *(one if keys else ())]
         elif isinstance(one, list | tuple):
             waiting += one
 
 
-def _said_to(request: Any) -> Any:
-    """Return a request to a model without what the model had said itself."""
-    if isinstance(request, Mapping):
-        if request.get("role") in _OWN_ROLES or request.get("type") in _OWN_TYPES:
-            return None
-        return {key: _said_to(value) for key, value in request.items()}
-    if isinstance(request, list | tuple):
-        return [_said_to(item) for item in request]
-    return request
+def _is_of_the_model(table: Mapping[str, Any]) -> bool:
+    return table.get("role") in _OWN_ROLES or table.get("type") in _OWN_TYPES
 
 
 def _normal(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    form = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    return " ".join(form.casefold().split())
 
 
 def _numbers_in(text: str) -> Iterable[float]:

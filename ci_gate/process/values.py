@@ -14,15 +14,29 @@ def is_number(value: Any) -> bool:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Return whether two JSON values are equal: 2 is 2.0, and neither is true or "2"."""
-    if is_number(one) and is_number(other):
-        return bool(one == other)
+    """Return whether two JSON values are equal: 2 is 2.0, and neither is true or "2".
+
+    Without calling itself: the agent decides how deep its values are.
+    """
+    waiting = [(one, other)]
+    while waiting:
+        left, right = waiting.pop()
+        parts = _parts(left, right)
+        if parts is None:
+            return False
+        waiting += parts
+    return True
+
+
+def _parts(one: Any, other: Any) -> list[tuple[Any, Any]] | None:
+    """Return the pairs that must be equal for two values to be; None where they are not."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+        alike = one.keys() == other.keys()
+        return [(one[key], other[key]) for key in one] if alike else None
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        pairs = zip(one, other, strict=False)
-        return len(one) == len(other) and all(same(a, b) for a, b in pairs)
-    return type(one) is type(other) and bool(one == other)
+        return list(zip(one, other, strict=True)) if len(one) == len(other) else None
+    comparable = (is_number(one) and is_number(other)) or type(one) is type(other)
+    return [] if comparable and one == other else None
 
 
 def has_parts(value: Any, parts: Mapping[str, Any]) -> bool:

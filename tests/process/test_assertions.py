@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ci_gate.model.trial import Step
 from ci_gate.process.assertions import AssertionSyntaxError, holds, parse
@@ -130,3 +132,22 @@ def test_a_path_into_the_input_is_known_before_the_first_trial() -> None:
     """A misspelled key of the task's own input is found when the task is read."""
     assert parse(GUESTS).lost_in(INPUT) is None
     assert parse("input.messages[2].guests == 1").lost_in(INPUT) == "input.messages[2].guests"
+
+
+PIECES = ("args", ".a", "output", "input", "answer", "==", "!=", " in ", "[", "]", "'x'", "1", ",")
+
+
+@given(st.lists(st.sampled_from([*PIECES, '"', "$", " ", "-"])).map("".join))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    """No text of a task file ends in anything but an assertion or words."""
+    try:
+        found = parse(text)
+    except AssertionSyntaxError:
+        return
+    assert found.paths
+
+
+def test_lists_in_lists_without_end_are_refused() -> None:
+    """The reader calls itself for them, and says so before Python does."""
+    with pytest.raises(AssertionSyntaxError):
+        parse("input in " + "[" * 900)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ci_gate.codec import MAX_DEPTH
 from ci_gate.model.trial import Step, Trajectory
 from ci_gate.process.measures import MEASURES, process_of
 from tests.trials import task_of
@@ -217,3 +218,20 @@ def test_measures_are_named_in_the_order_in_which_they_are_shown() -> None:
     found = measured(READ, expect=expect, answer="No.")
     assert list(found) == [name for name in MEASURES if name in found]
     assert measured() == {}
+
+
+def test_an_agent_cannot_break_measuring() -> None:
+    """However deep, large or odd its values are: what cannot be measured would not be judged."""
+    deep: Any = 1
+    for _ in range(MAX_DEPTH - 1):
+        deep = [deep]
+    expect = {
+        "arguments": {"x": {"a": [1]}},
+        "consistent": ["args.x == output.x", "args.x in output.x", "args.x.a[0] == answer.b"],
+        "milestones": [{"tool": "x", "arguments": {"a": 1}}],
+    }
+    for value in (deep, {"a": deep}, None, "", 10**400, {"": [None, True, {}]}, [[]] * 100):
+        asked = Step(kind="llm", name="m", input=value, output=value)
+        steps = (asked, call("x", 1, value), call("x", {"a": value}, 1))
+        found = measured(*steps, expect=expect, answer="{")
+        assert found["argument_correctness"] == 0.0
