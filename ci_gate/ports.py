@@ -138,6 +138,10 @@ class TrialSandbox(Protocol):
         """Folder that holds the whole world of the trial, or None where there is none."""
 
     @property
+    def home(self) -> Path | None:
+        """Path of that folder, also where there is none before somebody makes it."""
+
+    @property
     def workdir(self) -> Path | None:
         """Folder with a fresh copy of the fixture, or None where the task has no fixture."""
 
@@ -155,7 +159,7 @@ class TrialSandbox(Protocol):
 
     @property
     def now(self) -> str:
-        """Start of the trial's clock, ISO 8601 UTC; the same for every trial."""
+        """Start of the trial's clock, ISO 8601 UTC; the same for every trial of a task."""
 
     @property
     def steps(self) -> Sequence[Step]:

@@ -38,6 +38,7 @@ class BareWorld:
         database: Path | None = None,
     ) -> None:
         self.folder = folder
+        self.home = folder
         self.workdir = workdir
         self.database = database
         self.postgres: str | None = None

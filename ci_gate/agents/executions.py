@@ -7,13 +7,16 @@ import errno
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
+from ci_gate import codec
 from ci_gate.agents.capture import Capture, Drain
 from ci_gate.agents.processes import Child, Nursery, encoded
 from ci_gate.errors import AgentSetupError, printable
 from ci_gate.model.suite import PlannedTrial
+from ci_gate.model.worlds import OUTBOX, PAYMENTS, TABLES
 from ci_gate.ports import TrialErrored, TrialSandbox
 from ci_gate.prng import format_seed
 
@@ -43,7 +46,21 @@ def trial_environment(trial: PlannedTrial, sandbox: TrialSandbox) -> dict[str, s
         variables["CI_GATE_DB"] = str(sandbox.database)
     if sandbox.postgres is not None:
         variables["CI_GATE_POSTGRES_URL"] = sandbox.postgres
-    return variables
+    if trial.task.identity is not None:
+        variables["CI_GATE_IDENTITY"] = codec.encode(trial.task.identity).decode()
+    return variables | _record_files(sandbox.home)
+
+
+def _record_files(home: Path | None) -> dict[str, str]:
+    """Return where tables in memory, messages and payments lie; the last two begin with a line."""
+    if home is None:
+        return {}
+    files = {
+        "CI_GATE_OUTBOX": str(home / OUTBOX),
+        "CI_GATE_PAYMENTS": str(home / PAYMENTS),
+    }
+    tables = home / TABLES
+    return files | {"CI_GATE_TABLES": str(tables)} if tables.exists() else files
 
 
 class Execution(msgspec.Struct, frozen=True, kw_only=True):

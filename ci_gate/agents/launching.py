@@ -22,6 +22,7 @@ Mode = Literal["serial", "inline", "grade"]
 _WORKER = Path(__file__).with_name("worker.py")
 _GUARD = Path(__file__).with_name("worker_guard.py")
 _CHANNELS = Path(__file__).with_name("worker_channels.py")
+_WORLDS = Path(__file__).with_name("worker_worlds.py")
 _LOAD_S = 60.0
 _SHOWN_CHARS = 1500
 
@@ -186,6 +187,7 @@ class WorkerSetting(NamedTuple):
             real_delays=self.real_delays,
             threads=self.threads,
             channels=str(_CHANNELS),
+            worlds=str(_WORLDS),
             base_url_env=self.spec.base_url_env,
             send_seed=self.spec.send_seed,
             **self._held(),

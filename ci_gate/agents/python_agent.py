@@ -219,6 +219,8 @@ class PythonAgent:
             workdir=None if sandbox.workdir is None else str(sandbox.workdir),
             database=None if sandbox.database is None else str(sandbox.database),
             postgres=sandbox.postgres,
+            home=None if sandbox.home is None else str(sandbox.home),
+            identity=trial.task.identity,
             asks=sandbox.answers,
         )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -45,8 +45,8 @@ class LoadOrder(msgspec.Struct, frozen=True, kw_only=True, tag_field="op", tag="
 
     ``guard`` is the path of ``worker_guard.py`` where something is to be watched: ``network`` is
     ``inherit``, ``none`` or ``replay``, ``determinism`` is ``off``, ``raise`` or ``warn``.
-    ``channels`` is the path of ``worker_channels.py``; ``base_url_env`` names the variables that
-    may hold the base URL of the model's API.
+    ``channels`` is the path of ``worker_channels.py``, ``worlds`` of ``worker_worlds.py``;
+    ``base_url_env`` names the variables that may hold the base URL of the model's API.
     """
 
     root: str
@@ -60,6 +60,7 @@ class LoadOrder(msgspec.Struct, frozen=True, kw_only=True, tag_field="op", tag="
     network: str = "inherit"
     determinism: str = "off"
     channels: str = ""
+    worlds: str = ""
     base_url_env: tuple[str, ...] = ()
     send_seed: bool = False
 
@@ -75,6 +76,8 @@ class RunOrder(msgspec.Struct, frozen=True, kw_only=True, tag_field="op", tag="r
     workdir: str | None
     database: str | None
     postgres: str | None = None
+    home: str | None = None
+    identity: Mapping[str, Any] | None = None
     asks: bool = False
 
 

@@ -1177,7 +1177,7 @@ def _iso(moment: Any) -> str:
     return str(moment.isoformat()).replace("+00:00", "Z")
 
 
-class World:
+class World(Bound):
     """The trial's own copy of the fixture.
 
     Attributes
@@ -1186,13 +1186,58 @@ class World:
         Paths; None where the task has no such fixture.
     postgres : str or None
         URL of the trial's PostgreSQL database, likewise.
+    identity : Record or None
+        On whose behalf the agent acts, read-only; None where the task does not say.
     """
 
-    def __init__(self, message: Message) -> None:
+    def __init__(self, env: Env, message: Message) -> None:
+        super().__init__(env)
         self.database = message.get("database")
         self.workdir = message.get("workdir")
         self.postgres = message.get("postgres")
+        self.identity = _read_only(message.get("identity"))
+        self._home = message.get("home")
         self._connections: list[Any] = []
+        self._memory: dict[str, Any] = {}  # one for all Env of the trial
+
+    @property
+    def tables(self) -> dict[str, Any]:
+        """Tables in memory, by name a list of dicts; the trial leaves them as they are then."""
+        if not self._memory:
+            made = self._part("Memory")(self._file("tables.json"))
+            self._memory.setdefault("tables", made)  # threads may come here together
+        tables: dict[str, Any] = self._memory["tables"].tables
+        return tables
+
+    @property
+    def outbox(self) -> Any:
+        """Messages that reach nobody; see ``worker_worlds.Outbox``."""
+        return self._part("Outbox")(self._env, "outbox", self._file("outbox.jsonl"))
+
+    @property
+    def payments(self) -> Any:
+        """Payments that move nothing; see ``worker_worlds.Payments``."""
+        return self._part("Payments")(self._env, "payment", self._file("payments.jsonl"))
+
+    def _part(self, name: str) -> Any:
+        return self._env._desk.worlds[name]
+
+    def _file(self, name: str) -> str | None:
+        return None if self._home is None else os.path.join(self._home, name)
+
+    def keep(self) -> None:
+        """Write back the tables in memory.
+
+        Raises
+        ------
+        GarbageError
+            They hold what JSON does not have.
+        """
+        try:
+            for memory in self._memory.values():
+                memory.keep()
+        except ValueError as error:
+            raise GarbageError(str(error)) from None
 
     def connect(self) -> Any:
         """Return a new ``sqlite3`` connection to the database; closed at the end of the trial.
@@ -1211,10 +1256,19 @@ class World:
         return connection
 
     def close(self) -> None:
-        """Close what the agent left open, so that no lock outlives the trial."""
+        """Keep what can be kept and close what was left open: no lock outlives the trial."""
+        with contextlib.suppress(Exception):  # the trial has failed already, or this was done
+            self.keep()
         for connection in self._connections:
             with contextlib.suppress(Exception):  # made in another thread: it goes with that
                 connection.close()
+
+
+def _read_only(value: Any) -> Any:
+    """Return JSON that nobody can change."""
+    if isinstance(value, dict):
+        return Record({name: _read_only(item) for name, item in value.items()})
+    return tuple(map(_read_only, value)) if isinstance(value, list) else value
 
 
 class Conduct:
@@ -1273,8 +1327,19 @@ def _variables_of(message: Message) -> dict[str, str]:
         "CI_GATE_WORKDIR": message.get("workdir"),
         "CI_GATE_DB": message.get("database"),
         "CI_GATE_POSTGRES_URL": message.get("postgres"),
+        **_records_of(message),
     }
     return {name: value for name, value in variables.items() if value is not None}
+
+
+def _records_of(message: Message) -> dict[str, str]:
+    found = {}
+    if message.get("identity") is not None:
+        found["CI_GATE_IDENTITY"] = _ENCODER.encode(message["identity"])
+    if message.get("home") is not None:
+        found["CI_GATE_OUTBOX"] = os.path.join(message["home"], "outbox.jsonl")
+        found["CI_GATE_PAYMENTS"] = os.path.join(message["home"], "payments.jsonl")
+    return found
 
 
 class Env:
@@ -1308,7 +1373,7 @@ class Env:
         self.seed: int = message["seed"]
         self.trial: int = message["trial"]
         self.clock = TrialClock(message["now"], self._draws)
-        self.world = World(message)
+        self.world = World(self, message)
         self._variables = _variables_of(message)
         self.files = Files(self, message.get("workdir"))
         self.tools = Tools(self)
@@ -1623,6 +1688,8 @@ class Desk:
         self.send_seed: bool = order.get("send_seed", False)
         self._channels: dict[str, Any] = {}
         self._channels_file: str = order.get("channels", "")
+        self._worlds: dict[str, Any] = {}
+        self._worlds_file: str = order.get("worlds", "")
         self.function: Any = None
         self._loop: Any = None
 
@@ -1634,6 +1701,14 @@ class Desk:
             given = {**known, "ProviderError": ProviderError}
             self._channels = _part(self._channels_file, "ci_gate_worker_channels", given)
         return self._channels
+
+    @property
+    def worlds(self) -> dict[str, Any]:
+        """What ``worker_worlds`` has, likewise."""
+        if not self._worlds:
+            given = {"Observation": Observation}
+            self._worlds = _part(self._worlds_file, "ci_gate_worker_worlds", given)
+        return self._worlds
 
     def watching(self, conduct: Conduct) -> Any:
         """Return a ``with`` block in which the code of a trial runs."""
@@ -2033,6 +2108,7 @@ class SerialWorker:
         try:
             with self._desk.watching(env.conduct):
                 value = env.finish(self._desk.function(Record(message["task"]), env))
+            env.world.keep()
             return done(message["id"], result_of(value), env.turns, env.conduct)
         except BaseException as error:  # noqa: BLE001 - sys.exit of the agent is its failure as well
             return failed(message["id"], error, self._desk.root, env.conduct)
@@ -2234,6 +2310,7 @@ class InlineWorker:
         try:
             with self._desk.watching(env.conduct):
                 value = await self._value(Record(message["task"]), env)
+            env.world.keep()
             return done(message["id"], result_of(value), env.turns, env.conduct)
         finally:
             env.world.close()

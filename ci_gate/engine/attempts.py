@@ -212,7 +212,8 @@ async def _finished(sandbox: TrialSandbox, trajectory: Trajectory) -> TraceRef |
 
 
 def _is_empty(sandbox: TrialSandbox) -> bool:
-    return sandbox.workdir is None and sandbox.database is None and sandbox.postgres is None
+    places = sandbox.folder, sandbox.workdir, sandbox.database, sandbox.postgres
+    return all(place is None for place in places)
 
 
 async def _close(sandbox: TrialSandbox) -> None:

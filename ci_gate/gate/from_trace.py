@@ -181,7 +181,7 @@ def _places(world: Path) -> Places:
     own, inner = world / DATABASE, world / WORK / DATABASE
     database = own if own.is_file() else inner if inner.is_file() else None
     workdir = world / WORK if (world / WORK).is_dir() else None
-    return Places(database=database, workdir=workdir)
+    return Places(folder=world, database=database, workdir=workdir)
 
 
 class _Draft(NamedTuple):

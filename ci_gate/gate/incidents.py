@@ -62,7 +62,8 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     title : str
         Which trial it was, for people.
     told : mapping
-        ``instruction``, ``input``, ``metadata`` and ``limits`` of a task, as far as known.
+        ``instruction``, ``input``, ``metadata``, ``limits``, ``identity`` and ``now`` of a task, as
+        far as known.
     tags : tuple of str
     fixture : Path or None
         Of the task as it is now.
@@ -159,6 +160,8 @@ def _told(task: Task) -> Mapping[str, Any]:
         "input": task.input,
         "metadata": dict(task.metadata) or None,
         "limits": limits or None,
+        "identity": task.identity,
+        "now": task.now,
     }
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from ci_gate.model.trace import Trace
 from ci_gate.model.trace_meta import STATE
+from ci_gate.model.worlds import RECORDS
 from ci_gate.sandbox.fixtures import DATABASE, FOLDER_SCRIPT, WORK
 from ci_gate.sandbox.states import StateError, restore
 from ci_gate.store.contents import FOLDER, Contents
@@ -55,7 +56,7 @@ def world_in(folder: Path, state: Mapping[str, Any], contents: Contents) -> Path
         A content is missing or was changed, or the disk is full.
     """
     restore(state, folder, contents)
-    if not any((folder / name).exists() for name in (WORK, DATABASE)):
+    if not any((folder / name).exists() for name in (WORK, DATABASE, *RECORDS)):
         raise StateError("the recorded state has neither a folder nor an SQLite database")
     return folder
 
@@ -82,8 +83,14 @@ def fixture_in(folder: Path, state: Mapping[str, Any], contents: Contents) -> Pa
     """
     world = world_in(folder, state, contents)
     work, database = world / WORK, world / DATABASE
-    if not work.is_dir():
+    records = [world / name for name in RECORDS if (world / name).is_file()]
+    if not work.is_dir() and not records:
         return database
+    work.mkdir(exist_ok=True)
+    for path in records:
+        if (work / path.name).exists():
+            raise StateError(f"the recorded state has two files {path.name}")
+        path.rename(work / path.name)
     # A script in the folder makes the same database again.
     if database.is_file() and not (work / FOLDER_SCRIPT).exists():
         if (work / DATABASE).exists():

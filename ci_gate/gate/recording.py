@@ -95,6 +95,6 @@ class Recording:
             seed=format_seed(trial.seed),
             agent_digest=None if agent is None else agent.digest,
             faults_digest=self.header.faults_digest,
-            now=DEFAULT_NOW,
+            now=trial.task.now or DEFAULT_NOW,
             tool=tool_name(),
         )

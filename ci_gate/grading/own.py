@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +20,7 @@ from ci_gate.errors import printable
 from ci_gate.grading.options import unknown_options
 from ci_gate.model.suite import GraderSpec, PlannedTrial
 from ci_gate.model.trial import Cause, Grade, Trajectory
+from ci_gate.model.worlds import RECORDS
 from ci_gate.ports import TrialSandbox
 
 __all__ = [
@@ -77,11 +79,15 @@ class OwnGrader:
         payload = {
             "task": {**trial.task.shown(), "tags": list(trial.task.tags)},
             "trajectory": msgspec.to_builtins(trajectory),
-            "before": {name: place for name, place in before.items() if name in _PLACES},
+            "before": {
+                **{name: place for name, place in before.items() if name in _PLACES},
+                **_records_in(before.get("folder")),
+            },
             "after": {
                 "database": _text(sandbox.database),
                 "workdir": _text(sandbox.workdir),
                 "postgres": sandbox.postgres,
+                **_records_in(_text(sandbox.folder)),
             },
         }
         reply = await self._call(self._function, payload)
@@ -89,6 +95,13 @@ class OwnGrader:
             why, trace = reply.get("error", "the worker gave no result"), reply.get("trace", "")
             return _fault(self._name, str(why), str(trace))
         return grade_of(self._name, reply["result"])
+
+
+def _records_in(folder: str | None) -> dict[str, str | None]:
+    """Return the places of tables in memory, messages and payments, as far as they are there."""
+    paths = {name.partition(".")[0]: Path(folder or "", name) for name in RECORDS}
+    is_there = folder is not None
+    return {name: str(p) if is_there and p.is_file() else None for name, p in paths.items()}
 
 
 def _text(path: object) -> str | None:

@@ -24,7 +24,7 @@ from ci_gate.grading.databases import UnusableError, reading
 from ci_gate.grading.opening import read_text
 from ci_gate.grading.state import grader as state_grader
 from ci_gate.grading.state.difference import TableDifference, WorldDifference, difference
-from ci_gate.grading.state.snapshot import Parts, Places, snapshot
+from ci_gate.grading.state.snapshot import Places, snapshot
 from ci_gate.grading.state.world import Table, WorldState
 from ci_gate.model.suite import GraderSpec
 
@@ -33,7 +33,7 @@ __all__ = ["Proposal", "of_answer", "of_world"]
 _MOST: Final = 30
 _MOST_ROWS: Final = 20
 _MOST_CHARACTERS: Final = 2000
-_PARTS: Final = Parts(messages=False, payments=False)
+_RECORDS: Final = ("messages", "payments")
 _LARGEST_INTEGER: Final = 2**63
 _WORD: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
@@ -71,11 +71,12 @@ def of_world(before: Places, after: Places) -> list[Proposal]:
     UnusableError
         A world cannot be read, in a sentence.
     """
-    first, last = snapshot(before, _PARTS), snapshot(after, _PARTS)
+    first, last = snapshot(before), snapshot(after)
     changes = difference(first, last)
     found = [
         *_of_tables(changes, first, last, after.database),
         *_of_files(changes, first, last, after.workdir),
+        *_of_records(changes),
     ]
     return [*found[: _MOST - 1], *_of_all_else(changes)]
 
@@ -212,15 +213,28 @@ def _content(workdir: Path | None, path: str) -> Mapping[str, Any]:
     return {"equals": text} if len(text) <= _MOST_CHARACTERS else {"exists": True}
 
 
+def _of_records(changes: WorldDifference) -> Iterator[Proposal]:
+    for kind in _RECORDS:
+        count = len(getattr(changes, f"{kind}_added"))
+        if count:
+            what = f"{kind}: {count} added"
+            yield from _valid(what, {"type": "state", "checks": [{kind: True, "count": count}]})
+
+
 def _of_all_else(changes: WorldDifference) -> Iterator[Proposal]:
     """Yield the grader that allows these changes and no other."""
     paths = sorted({*changes.files_added, *changes.files_changed, *changes.files_removed})
     allowed = [_exempt(name, change) for name, change in changes.tables.items()]
     allowed += [f"./{path}" for path in paths]
+    allowed += [kind for kind in _RECORDS if _has_changed(changes, kind)]
     # A path with one of these would mean others too.
     if allowed and len(allowed) <= _MOST and not any(set(path) & set("*?[]") for path in paths):
         checks = [{"unchanged": {"except": allowed}}]
         yield from _valid("nothing else changed", {"type": "state", "checks": checks})
+
+
+def _has_changed(changes: WorldDifference, kind: str) -> bool:
+    return any(getattr(changes, f"{kind}_{how}") for how in ("added", "removed"))
 
 
 def _exempt(name: str, change: TableDifference) -> str:

@@ -68,6 +68,12 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         or SQLite database becomes the trial's database, a folder its working directory.
     fixture_path : str or None
         The same as an absolute path.
+    tables : mapping or None
+        Tables in memory that its trials start with: by name a list of rows.
+    identity : mapping or None
+        On whose behalf the agent acts; free JSON.
+    now : str or None
+        Start of its trials' clocks, ISO 8601 UTC; None: the default.
     limits : Limits
     graders : tuple of GraderSpec
     expect : mapping
@@ -89,6 +95,9 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     fixture: str | None = None
     fixture_path: str | None = None
+    tables: Mapping[str, Any] | None = None
+    identity: Mapping[str, Any] | None = None
+    now: str | None = None
     limits: Limits = Limits()
     graders: tuple[GraderSpec, ...] = ()
     expect: Mapping[str, Any] = msgspec.field(default_factory=dict)

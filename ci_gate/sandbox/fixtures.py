@@ -1,9 +1,9 @@
 """From a task's fixture to the template that every trial's world is copied from.
 
 A script or database becomes ``world.db``, a folder becomes ``work``, any other file lies in
-A script or database becomes ``world.db``, a folder becomes ``work``, any other file lies in
-``work``; a script for PostgreSQL is only read, because the server is not known here. The fixture is
-read once: what changes on disk later changes no trial. Nothing here knows trials, seeds or faults.
+``work``; tables in memory, earlier messages and payments lie beside it; a script for PostgreSQL is
+only read, because the server is not known here. The fixture is read once: what changes on disk
+later changes no trial. Nothing here knows trials, seeds or faults.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ci_gate.errors import SuiteError, printable
 from ci_gate.machine import is_of_the_machine, no_room
+from ci_gate.model.worlds import TABLES
 from ci_gate.sandbox.copying import copy_file, copy_folder
+from ci_gate.sandbox.records import is_tables_file, move_out, require_tables, write_tables
 
 __all__ = ["DATABASE", "FOLDER_SCRIPT", "WORK", "Template", "make_template"]
 
@@ -53,25 +55,39 @@ class Template(NamedTuple):
     postgres: str | None = None
 
 
-def make_template(fixture: Path, folder: Path, *, source: str) -> Template:
+def make_template(
+    fixture: Path | None,
+    folder: Path,
+    *,
+    source: str,
+    tables: Mapping[str, Any] | None = None,
+) -> Template:
     """Fill an existing empty folder with the state that the fixture describes.
 
     Parameters
     ----------
-    fixture : Path
+    fixture : Path or None
         An SQL script, SQLite database, other file, or folder.
     folder : Path
     source : str
         Where the task is defined, for messages.
+    tables : mapping or None
+        Tables in memory that the task itself gives.
 
     Raises
     ------
     SuiteError
         The fixture is missing, unreadable, no valid script or database, or holds a device, pipe or
-        socket.
+        socket; or both it and the task have tables.
     """
     try:
-        return _kind_of(fixture)(fixture, folder)
+        template = Template(folder, None, None)
+        if fixture is not None:
+            template = _kind_of(fixture)(fixture, folder)
+        if tables is not None:
+            write_tables(tables, folder)
+        require_tables(folder)
+        return template
     except (OSError, sqlite3.Error) as error:
         if is_of_the_machine(error):
             raise no_room(error, folder) from error
@@ -89,6 +105,8 @@ def _kind_of(fixture: Path) -> Callable[[Path, Path], Template]:
         return _from_folder
     if fixture.name.lower().endswith(_POSTGRES_SUFFIX):
         return _from_postgres_script
+    if is_tables_file(fixture.name):
+        return _from_tables
     suffix = fixture.suffix.lower()
     if suffix == ".sql":
         return _from_script
@@ -102,6 +120,11 @@ def _from_script(fixture: Path, folder: Path) -> Template:
 
 def _from_postgres_script(fixture: Path, folder: Path) -> Template:
     return Template(folder, None, None, _script_text(fixture))
+
+
+def _from_tables(fixture: Path, folder: Path) -> Template:
+    copy_file(fixture, folder / TABLES)
+    return Template(folder, None, None)
 
 
 def _from_database(fixture: Path, folder: Path) -> Template:
@@ -120,6 +143,7 @@ def _from_folder(fixture: Path, folder: Path) -> Template:
     copy_folder(fixture, folder / WORK)
     postgres = folder / WORK / _FOLDER_POSTGRES
     text = _script_text(postgres) if _is_own_file(postgres) else None
+    move_out(folder / WORK, folder)
     return _with_database(fixture, folder)._replace(postgres=text)
 
 

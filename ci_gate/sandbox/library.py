@@ -8,12 +8,12 @@ Notes
 -----
 A call is *changing* where the recordings give reason to think so: between two calls of a lane with
 the same input and different answers, every call of another name but those of models may be what
-made the difference; and writes to ``kv`` and ``file`` are. The *state* of a lane is the sequence of
-changing calls that it has made. A call gets the answer that the same call had in the same state;
-the n-th such call gets the n-th answer, and further ones the last. Where no recording has the call
-in that state, it is the n-th answer that the call ever had. The trial's own recording comes first,
-then the others in order; of these, the first that has the call answers. Lanes have states of their
-own, so that answers depend on no scheduler.
+made the difference; and writes to ``kv``, ``file``, ``outbox`` and ``payment`` are. The *state* of
+a lane is the sequence of changing calls that it has made. A call gets the answer that the same call
+had in the same state; the n-th such call gets the n-th answer, and further ones the last. Where no
+recording has the call in that state, it is the n-th answer that the call ever had. The trial's own
+recording comes first, then the others in order; of these, the first that has the call answers.
+Lanes have states of their own, so that answers depend on no scheduler.
 """
 
 from __future__ import annotations
@@ -38,9 +38,19 @@ ENV_NOT_FOUND: Final = "ENV_NOT_FOUND"
 """What the agent reads, as an error, where no recording has an answer."""
 
 _TOOL: Final = "tool"
-_OWN_KINDS: Final = frozenset({"kv", "file"})
+_OWN_KINDS: Final = frozenset({"kv", "file", "outbox", "payment"})
 """What a trial keeps in its own world, which reaches nobody."""
-_OWN_WRITES: Final = frozenset({("kv", "set"), ("kv", "delete"), ("file", "write")})
+_OWN_WRITES: Final = frozenset(
+    {
+        ("kv", "set"),
+        ("kv", "delete"),
+        ("file", "write"),
+        ("outbox", "send"),
+        ("payment", "charge"),
+        ("payment", "refund"),
+        ("payment", "payout"),
+    }
+)
 
 _Call = tuple[str, str, str]
 """Kind, name and digest of the input."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +18,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
+from ci_gate import codec
 from ci_gate.errors import ContaminatedWorldError, Problem, SuiteError, printable
 from ci_gate.model.agent import FaultPolicy
 from ci_gate.model.amounts import MOST_MS, amount_within, count_within
@@ -112,10 +114,11 @@ class WorldFactory:
         self._price_of = price_of
         self._state_of = state_of
         self._expected: Mapping[str, str] = {}
-        self._known: dict[str, _Known] = {}
+        self._known: dict[tuple[str | None, str | None], _Known] = {}
         self._before: dict[Path, Mapping[str, Any]] = {}
         self._count = itertools.count()
         self._private: Scratch | None = None
+        self._making = threading.Lock()
 
     def __enter__(self) -> WorldFactory:
         return self
@@ -175,6 +178,7 @@ class WorldFactory:
         """
         known = self._known_state(trial.task)
         self._require_expected(known, trial)
+        now = trial.task.now or self._now
         injector = None
         if self._faults is not None:
             injector = ChaosInjector.of(self._faults, trial.seed, keep_audit=False)
@@ -187,7 +191,8 @@ class WorldFactory:
             return World(
                 folder=folder,
                 workdir=workdir,
-                now=self._now,
+                now=now,
+                reserve=self._reserved,
                 injector=injector,
                 models=models,
                 recorder=recorder,
@@ -205,7 +210,7 @@ class WorldFactory:
             folder=folder,
             workdir=workdir,
             database=database,
-            now=self._now,
+            now=now,
             injector=injector,
             models=models,
             recorder=recorder,
@@ -255,17 +260,23 @@ class WorldFactory:
 
     def _known_state(self, task: Task) -> _Known | None:
         fixture = task.fixture_path
-        if fixture is None:
+        if fixture is None and task.tables is None:
             return None
-        known = self._known.get(fixture)
+        place = fixture, _name_of(task.tables)
+        known = self._known.get(place)
         if known is None:
             folder = self._new_folder()
-            template = make_template(Path(fixture), folder, source=task.source or task.id)
+            template = make_template(
+                None if fixture is None else Path(fixture),
+                folder,
+                source=task.source or task.id,
+                tables=task.tables,
+            )
             postgres = self._postgres_template(template, task)
             known = _Known(
                 template, self._digest(folder), postgres, self._state(template, postgres)
             )
-            self._known[fixture] = known
+            self._known[place] = known
         return known
 
     def _state(self, template: Template, postgres: PostgresTemplate | None) -> str | None:
@@ -307,12 +318,21 @@ class WorldFactory:
         return folder
 
     def _new_folder(self) -> Path:
-        if self._private is None:
-            sweep(self._scratch)
-            self._private = Scratch(self._scratch)
-        folder = self._private.folder / f"{next(self._count):06d}"
+        folder = self._reserved()
         folder.mkdir(mode=0o700)
         return folder
+
+    def _reserved(self) -> Path:
+        """Return the path of a folder that nobody else gets."""
+        with self._making:  # a trial may ask for its own while others begin
+            if self._private is None:
+                sweep(self._scratch)
+                self._private = Scratch(self._scratch)
+        return self._private.folder / f"{next(self._count):06d}"
+
+
+def _name_of(tables: Mapping[str, Any] | None) -> str | None:
+    return None if tables is None else codec.digest_of(tables)
 
 
 def _places_of(template: Template) -> dict[str, str | None]:
@@ -354,6 +374,8 @@ class World:
     ----------
     folder : Path or None
         What is removed at the end.
+    reserve : callable or None
+        Returns the path that is the folder once something was put there, where there is none yet.
     workdir, database : Path or None
         Places inside it.
     now : str
@@ -396,10 +418,13 @@ class World:
         initial_state: str | None = None,
         redactor: Redactor | None = None,
         meter: Meter | None = None,
+        reserve: Callable[[], Path] | None = None,
     ) -> None:
         self.redactor = recorder.redactor if recorder is not None else redactor or Redactor()
         self._meter = meter or Meter()
         self._folder = folder
+        self._reserve = reserve
+        self._reserved: Path | None = None
         self._workdir = workdir
         self._database = database
         self._postgres = postgres
@@ -415,7 +440,16 @@ class World:
     @property
     def folder(self) -> Path | None:
         """Folder that holds the whole world, or None where there is none."""
+        if self._folder is None and self._reserved is not None and self._reserved.is_dir():
+            self._folder = self._reserved
         return self._folder
+
+    @property
+    def home(self) -> Path | None:
+        """Path of the folder, also where there is none before somebody makes it."""
+        if self._folder is None and self._reserved is None and self._reserve is not None:
+            self._reserved = self._reserve()
+        return self._folder or self._reserved
 
     @property
     def initial_state(self) -> str | None:
@@ -687,8 +721,10 @@ class World:
         return recorder.finish()
 
     def _record_end(self, recorder: Recorder) -> None:
-        if self._has_state and self._folder is not None:
-            after = recorder.state_of(self._folder)
+        if not self._has_state and self._reserved is None:
+            return
+        if self.folder is not None:
+            after = recorder.state_of(self.folder)
             if after is not None:
                 recorder.record_state("after", after)
 
@@ -702,14 +738,16 @@ class World:
         GateError
             A content is missing or was changed.
         """
-        if self._folder is None:
+        folder = self.home
+        if folder is None:
             return
-        for entry in self._folder.iterdir():
+        folder.mkdir(mode=0o700, exist_ok=True)
+        for entry in folder.iterdir():
             if entry.is_dir() and not entry.is_symlink():
                 remove_folder(entry)
             else:
                 entry.unlink()
-        restore(state, self._folder, source)
+        restore(state, folder, source)
 
     def close(self) -> None:
         """Remove the world; safe to call twice."""
@@ -719,7 +757,8 @@ class World:
         postgres, self._postgres = self._postgres, None
         if postgres is not None:
             postgres.drop()
-        folder, self._folder = self._folder, None
+        folder, self._folder = self.folder, None
+        self._reserve = self._reserved = None
         if folder is not None:
             remove_folder(folder)
 

@@ -7,10 +7,10 @@ Notes
 -----
 The **digest of a task** is SHA-256 over the RFC 8785 form of ``{"task": ..., "files": {...}}``:
 the task's id, instruction, input, metadata, tags, limits, graders, and its expectations, its own
-number of trials and its seed where it has them; and for each file its SHA-256. Files are the
-fixture's (``fixture/NAME``, at any depth; ``x:`` before the digest of an executable one, ``link:``
-and the target's text for a link) and the module of an own grader (``grader/PATH``, relative to the
-agent's root). The **digest of the suite** is that of ``{"tasks": {ID: DIGEST}}``.
+tables, identity, now, number of trials and seed where it has them; and for each file its SHA-256.
+Files are the fixture's (``fixture/NAME``, at any depth; ``x:`` before the digest of an executable
+one, ``link:`` and the target's text for a link) and the module of an own grader (``grader/PATH``,
+relative to the agent's root). The **digest of the suite** is that of ``{"tasks": {ID: DIGEST}}``.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import msgspec
 from ci_gate.codec import canonical_of_json, digest_bytes, digest_of
 from ci_gate.errors import SuiteError, printable
 from ci_gate.model.suite import GraderSpec, Limits, Suite, Task
+from ci_gate.model.worlds import mistake_in_now, mistake_in_tables
 from ci_gate.prng import format_seed, parse_seed, task_seed
 from ci_gate.process.expectation import expectation_problems
 from ci_gate.store.files import read_whole
@@ -325,6 +326,18 @@ def _check_seed(key: str, value: Any) -> Mistakes:
         yield key, printable(error)
 
 
+def _check_tables(key: str, value: Any) -> Mistakes:
+    mistake = mistake_in_tables(value)
+    if mistake:
+        yield key, mistake
+
+
+def _check_now(key: str, value: Any) -> Mistakes:
+    mistake = mistake_in_now(value)
+    if mistake:
+        yield key, mistake
+
+
 def _check_limits(key: str, value: Any) -> Mistakes:
     if not isinstance(value, dict):
         yield key, f"must be a table, found {_shown(value)}"
@@ -352,6 +365,9 @@ _CHECKS: Final[Mapping[str, Callable[[str, Any], Mistakes]]] = {
     "metadata": _check_table,
     "tags": _check_texts,
     "fixture": _check_text,
+    "tables": _check_tables,
+    "identity": _check_table,
+    "now": _check_now,
     "limits": _check_limits,
     "trials": _check_trials,
     "seed": _check_seed,
@@ -502,6 +518,9 @@ def _made(
         tags=tuple(fields.get("tags", ())),
         fixture=fields.get("fixture"),
         fixture_path=str(reading.root / path) if reading.root and path else None,
+        tables=fields.get("tables"),
+        identity=fields.get("identity"),
+        now=fields["now"].replace("+00:00", "Z") if "now" in fields else None,
         limits=msgspec.convert(fields.get("limits", {}), Limits),
         graders=graders,
         expect=fields.get("expect", {}),
@@ -529,8 +548,8 @@ def _digest(task: Task, seed: int | None, files: Mapping[str, str]) -> str:
     }
     if task.expect:
         facts["expect"] = task.expect
-    if task.trials is not None:
-        facts["trials"] = task.trials
+    own = {"tables": task.tables, "identity": task.identity, "now": task.now, "trials": task.trials}
+    facts |= {key: value for key, value in own.items() if value is not None}
     if seed is not None:
         facts["seed"] = format_seed(seed)
     return digest_bytes(canonical_of_json({"task": facts, "files": files}))

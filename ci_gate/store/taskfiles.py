@@ -20,7 +20,17 @@ from ci_gate.errors import Problem, printable
 
 __all__ = ["DEFAULT_KEYS", "Findings", "RawTask", "nearest", "tasks_in"]
 
-DEFAULT_KEYS: Final = ("fixture", "limits", "tags", "metadata", "graders", "trials")
+DEFAULT_KEYS: Final = (
+    "fixture",
+    "tables",
+    "identity",
+    "now",
+    "limits",
+    "tags",
+    "metadata",
+    "graders",
+    "trials",
+)
 _OWN_GRADER: Final = "grader"
 _PREPENDED: Final = ("tags", "graders")
 _TASK_HEADER: Final = re.compile(r"\s*\[\[\s*(?:task|\"task\"|'task')\s*\]\]\s*(?:#.*)?")

@@ -28,13 +28,16 @@ class ScriptedWorld:
         *,
         workdir: Path | None = None,
         database: Path | None = None,
+        home: Path | None = None,
+        now: str = "2026-01-01T09:00:00Z",
     ) -> None:
+        self.home = home
         self.workdir = workdir
         self.database = database
         self.postgres: str | None = None
-        self.folder: Path | None = None
+        self.folder = home
         self.initial_state: str | None = None
-        self.now = "2026-01-01T09:00:00Z"
+        self.now = now
         self.steps: list[Step] = []
         self.lanes: list[str] = []
         self.closed = 0

@@ -159,18 +159,19 @@ def _public(kind: type) -> set[str]:
     return {name for name in vars(kind) if not name.startswith("_")}
 
 
-def test_every_variable_and_key_of_a_result_is_described():
+def test_every_variable_and_key_of_a_result_is_described(tmp_path):
     """The page on agents names what a program is told, and what an agent may return."""
     text = page("agents.md")
-    names = [*worker._RESULT_KEYS, *_variables()]
+    names = [*worker._RESULT_KEYS, *_variables(tmp_path)]
 
     assert [name for name in names if f"`{name}`" not in text] == []
 
 
-def _variables() -> list[str]:
-    task = SimpleNamespace(id="x")
+def _variables(home: Path) -> list[str]:
+    (home / "tables.json").touch()
+    task = SimpleNamespace(id="x", identity={})
     trial = SimpleNamespace(seed=1, trial=0, task=task)
-    sandbox = SimpleNamespace(now="", workdir="w", database="d", postgres="p")
+    sandbox = SimpleNamespace(now="", workdir="w", database="d", postgres="p", home=home)
     return list(trial_environment(trial, sandbox))
 
 

@@ -57,8 +57,9 @@ def test_the_function_gets_task_trajectory_and_both_worlds() -> None:
     }
     assert payload["trajectory"]["answer"] == "Done."
     assert payload["trajectory"]["steps"][0]["name"] == "refund"
-    assert payload["before"] == {"database": "/before/world.db", "workdir": None}
-    after = {"database": "/after/world.db", "workdir": None, "postgres": None}
+    none = {"workdir": None, "tables": None, "outbox": None, "payments": None}
+    assert payload["before"] == {"database": "/before/world.db", **none}
+    after = {"database": "/after/world.db", "postgres": None, **none}
     assert payload["after"] == after
 
 

@@ -117,3 +117,16 @@ def test_a_world_in_which_nothing_changed_asks_for_nothing(tmp_path):
     old = _places(tmp_path / "old", "CREATE TABLE t (id)", {"a": b"x"})
 
     assert of_world(old, _places(tmp_path / "new", "CREATE TABLE t (id)", {"a": b"x"})) == []
+
+
+def test_messages_are_counted_and_allowed(tmp_path):
+    """What the trial sent is asked for by its number, and nothing else changed beside it."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    for folder in (old, new):
+        folder.mkdir()
+    (new / "outbox.jsonl").write_text('{"template": "refund"}')
+
+    sent, rest = of_world(Places(folder=old), Places(folder=new))
+
+    assert sent.table["checks"] == [{"messages": True, "count": 1}]
+    assert rest.table["checks"] == [{"unchanged": {"except": ["messages"]}}]

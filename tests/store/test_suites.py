@@ -161,6 +161,7 @@ def test_defaults_apply_to_tasks_that_lack_them(project: Project) -> None:
         tags = ["all"]
         trials = 4
         limits = { turns = 9 }
+        now = 2026-03-01T00:00:00Z
         graders = [{ type = "answer", contains = "ok" }]
         [[task]]
         id = "plain"
@@ -178,6 +179,7 @@ def test_defaults_apply_to_tasks_that_lack_them(project: Project) -> None:
     own, plain = project.load().tasks
 
     assert (plain.tags, plain.trials, plain.limits) == (("all",), 4, Limits(turns=9))
+    assert plain.now == "2026-03-01T00:00:00Z"
     assert (own.tags, own.trials, own.limits) == (("all", "mine"), 2, Limits(tokens=5))
     assert [grader.type for grader in own.graders] == ["answer", "sql"]
 
@@ -197,7 +199,7 @@ ROWS: list[tuple[str, str]] = [
     (ONE + "trails = 3", "task 'refund': trails: is unknown. Did you mean 'trials'?"),
     (
         ONE + "xyz = 3",
-        "xyz: is unknown. Known are expect, fixture, grader, graders, id, input, instruction, ",
+        "xyz: is unknown. Known are expect, fixture, grader, graders, id, identity, input, ",
     ),
     (ONE + "grader = 3", "grader: must be a string, found 3"),
     (ONE + "trials = 0", "trials: must be a whole number from 1 to 1000000, found 0"),
@@ -239,6 +241,9 @@ ROWS: list[tuple[str, str]] = [
     (ONE.replace('"Refund it."', "3"), "instruction: must be a string, found 3"),
     ("id = ", "evals/a.toml: is not TOML: Invalid value (at end of document)"),
     ("a = 1\na = 2", "evals/a.toml: is not TOML: Cannot overwrite a value (at end of document)"),
+    (ONE + "tables = { orders = 3 }", "tables: must be a table of lists of rows; 'orders' is no"),
+    (ONE + "identity = 3", "identity: must be a table, found 3"),
+    (ONE + 'now = "today"', "now: must be a time such as 2026-03-01T00:00:00Z, found 'today'"),
     (ONE + "input = nan", "evals/a.toml: cannot be read: input is nan, which JSON does not have"),
     (ONE + "input = [{a = -inf}]", "input[0].a is -inf, which JSON does not have"),
     ("", "evals/a.toml: contains no task"),
@@ -457,6 +462,9 @@ def test_the_task_digest_follows_its_definition(project: Project) -> None:
 CHANGES: dict[str, Callable[[Project], object]] = {
     "instruction": lambda p: p.write("evals/a.toml", TASK.replace("Do.", "Do it.")),
     "tags": lambda p: p.write("evals/a.toml", TASK + 'tags = ["x"]'),
+    "tables": lambda p: p.write("evals/a.toml", TASK + "tables = { orders = [{ id = 1 }] }"),
+    "identity": lambda p: p.write("evals/a.toml", TASK + 'identity = { user = "ada" }'),
+    "now": lambda p: p.write("evals/a.toml", TASK + "now = 2026-03-01T00:00:00Z"),
     "trials": lambda p: p.write("evals/a.toml", TASK + "trials = 9"),
     "seed": lambda p: p.write("evals/a.toml", TASK + "seed = 9"),
     "limits": lambda p: p.write("evals/a.toml", TASK + "limits = {turns = 9}"),

@@ -20,6 +20,7 @@ from ci_gate.grading.databases import SIDECARS, UnusableError, reading, said
 from ci_gate.grading.opening import read_bytes, why_unread
 from ci_gate.grading.state.tree import tree_of
 from ci_gate.grading.state.world import Entry, Record, Row, Table, WorldState
+from ci_gate.model.worlds import OUTBOX, PAYMENTS, TABLES
 
 __all__ = [
     "LONGEST_READ_S",
@@ -41,10 +42,6 @@ MOST_BYTES: Final = 64 * 2**20
 
 LONGEST_READ_S: Final = 5.0
 """Seconds after which reading a database is ended."""
-
-TABLES: Final = "tables.json"
-OUTBOX: Final = "outbox.jsonl"
-PAYMENTS: Final = "payments.jsonl"
 
 _LARGEST_VALUE: Final = MOST_BYTES
 _MOST_TABLES: Final = 1_000
