@@ -910,14 +910,15 @@ class Tools(Bound):
         self._limits.update(dict.fromkeys(found, limit))
         self._determinism.update(dict.fromkeys(found, determinism))
 
-    def add(self, function: Any, *, allow: Any = None, determinism: Any = None) -> Any:
+    def add(self, function: Any = None, *, allow: Any = None, determinism: Any = None) -> Any:
         """Register the decorated function; ``add("name")`` gives it another name."""
-        if not isinstance(function, str):
+        if function is not None and not isinstance(function, str):
             self.register(function, allow=allow, determinism=determinism)
             return function
 
         def with_name(decorated: Any) -> Any:
-            self.register(function, decorated, allow=allow, determinism=determinism)
+            named = (decorated,) if function is None else (function, decorated)
+            self.register(*named, allow=allow, determinism=determinism)
             return decorated
 
         return with_name

@@ -494,7 +494,8 @@ def _answered(name: str, seen: Any) -> Any:
         return seen.unwrap()
     status = value.get("status")
     told = "no answer" if status is None else f"HTTP {status}"
-    text = f"{told} from the model {name}: {value.get('error')}"
+    said = value.get("error")
+    text = f"{told} from the model {name}" + (f": {said}" if said else "")
     kind = "unreachable" if status is None else f"http_{status}"
     is_outage = value.get("reached") is False or status == 429 or (status or 0) >= 500
     error = ProviderError if is_outage else ToolError

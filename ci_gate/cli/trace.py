@@ -108,7 +108,8 @@ def verify_command(
     The status is 0 where all are whole, 2 where one is not: every place is named with its line.
 
     With --run all traces of a run are checked, that each is the one which its trial names, and that
-    their calls add up to what the trials say. The status is 1 where they do not.
+    their calls add up to what the trials say, and that tools which are declared deterministic
+    answer the same input alike. The status is 1 where they do not.
 
     With --twice a trial is run, then once more with the recorded answers of its models. The status
     is 0 where both made the same calls with the same answers, 1 where they part: the first call
@@ -187,7 +188,7 @@ def _reconcile(run: Path) -> int:
 
     found = reconcile(run)
     render_reconciled(found, _screen())
-    return 1 if found.mismatches else 0
+    return 1 if found.mismatches or found.unsteady else 0
 
 
 def _verify_twice(task: str, trial: int, config_path: Path | None, suite: str | None) -> int:

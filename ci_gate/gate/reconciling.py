@@ -7,6 +7,8 @@ from math import fsum, isclose
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+import msgspec
+
 from ci_gate.errors import FileFormatError, GateError, Problem, printable
 from ci_gate.gate.traces import StoredContents
 from ci_gate.model.trace_findings import Mismatch, Reconciled
@@ -15,6 +17,7 @@ from ci_gate.model.trial import TrialRecord
 from ci_gate.store.files import is_file
 from ci_gate.store.runs import load_run
 from ci_gate.store.traces import TraceReading
+from ci_gate.tracing.steadiness import Steadiness
 
 __all__ = ["reconcile"]
 
@@ -36,7 +39,8 @@ def reconcile(run: Path) -> Reconciled:
         The run file cannot be used; or a trace is missing, was changed, or is not the one that the
         run file names: all of them.
     """
-    records, contents = load_run(run).records, StoredContents()
+    steadiness = Steadiness()
+    records, contents = load_run(run).records, StoredContents(steadiness=steadiness)
     metas: list[TraceMeta] = []
     mismatches: list[Mismatch] = []
     problems: list[Problem] = []
@@ -52,7 +56,8 @@ def reconcile(run: Path) -> Reconciled:
         mismatches += _mismatches(record, tally, meta)
     if problems:
         raise FileFormatError.of(problems)
-    return _added_up(len(records), metas, mismatches)
+    found = _added_up(len(records), metas, mismatches)
+    return msgspec.structs.replace(found, unsteady=steadiness.unsteady)
 
 
 def _checked(

@@ -15,6 +15,7 @@ from ci_gate.store.traces import TraceReading, read_trace
 from ci_gate.tracing.divergence import diff_traces
 from ci_gate.tracing.impact import impact_of
 from ci_gate.tracing.ledger import ledger_of
+from ci_gate.tracing.steadiness import Steadiness
 
 __all__ = ["StoredContents", "Verified", "call_of", "diff", "impact", "show", "totals", "verify"]
 
@@ -82,10 +83,13 @@ class StoredContents:
     ----------
     required : bool
         A trace whose folder keeps no contents at all lacks them; False: it was sent by itself.
+    steadiness : Steadiness or None
+        Gets every record.
     """
 
-    def __init__(self, *, required: bool = True) -> None:
+    def __init__(self, *, required: bool = True, steadiness: Steadiness | None = None) -> None:
         self._required = required
+        self._steadiness = steadiness
         self._checks: dict[Path, ContentsCheck] = {}
 
     def read_through(self, reading: TraceReading, path: Path) -> list[Problem]:
@@ -95,6 +99,8 @@ class StoredContents:
         is_checked = self._required or (traces / CONTENTS).is_dir()
         found: list[Problem] = []
         for line, record in enumerate(reading.records(), start=2):
+            if self._steadiness is not None:
+                self._steadiness.take(record)
             if is_checked:
                 found += check.problems(record, f"{printable(path)}:{line}")
         return [*reading.problems, *found]

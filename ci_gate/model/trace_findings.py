@@ -19,6 +19,7 @@ __all__ = [
     "Parting",
     "Reconciled",
     "TraceDiff",
+    "Unsteady",
 ]
 
 ABSENT: Final = "(absent)"
@@ -162,6 +163,13 @@ class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
     found: float
 
 
+class Unsteady(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool that is declared deterministic, with how many inputs it answered in several ways."""
+
+    tool: str
+    inputs: int
+
+
 class Reconciled(msgspec.Struct, frozen=True, kw_only=True):
     """The traces of a run, all of them whole.
 
@@ -176,6 +184,7 @@ class Reconciled(msgspec.Struct, frozen=True, kw_only=True):
     unpriced : int
         Calls with tokens whose cost is unknown.
     mismatches : tuple of Mismatch
+    unsteady : tuple of Unsteady
     """
 
     trials: int
@@ -185,3 +194,4 @@ class Reconciled(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float | None
     unpriced: int
     mismatches: tuple[Mismatch, ...]
+    unsteady: tuple[Unsteady, ...] = ()

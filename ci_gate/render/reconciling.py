@@ -34,3 +34,7 @@ def render_reconciled(found: Reconciled, console: Console) -> None:
         print_line(console, f"  {where}  {one.what}: {said}", style="yellow")
     if len(found.mismatches) > _MOST:
         print_line(console, f"  and {len(found.mismatches) - _MOST:,} more")
+    for tool in found.unsteady:
+        inputs = figures.counted(tool.inputs, "input")
+        what = f"is declared deterministic and has several answers to {inputs}"
+        print_line(console, f"  tool {inert(tool.tool)}  {what}", style="yellow")

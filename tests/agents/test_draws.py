@@ -134,15 +134,18 @@ def test_tools_say_where_their_answers_come_from(tmp_path: Path) -> None:
 def add(a, b): return a + b
 def run(task, env):
     env.tools.register(add, determinism="deterministic")
-    @env.tools.add(determinism="stochastic") if False else env.tools.add
+    @env.tools.add
     def plain(): return 1
+    @env.tools.add(determinism="stochastic")
+    def dice(): return env.rng.random()
     env.tools.register(determinism=plain)
     try:
         env.tools.register(add, determinism="sometimes")
     except TypeError as error:
         said = str(error)
-    for name, given in (("add", {"a": 1, "b": 2}), ("plain", {}), ("determinism", {})):
-        env.tools.call(name, **given)
+    env.tools.call("add", a=1, b=2)
+    for name in ("plain", "dice", "determinism"):
+        env.tools.call(name)
     return said
 """,
     )
@@ -157,7 +160,7 @@ def run(task, env):
     world = Asked()
     said = run_one(desk.python(), world).answer
     assert str(said).endswith("found 'sometimes'")
-    assert world.classes == ["deterministic", None, None]
+    assert world.classes == ["deterministic", None, "stochastic", None]
 
 
 @pytest.mark.parametrize("function", ["run", "arun"])
