@@ -20,6 +20,7 @@ __all__ = [
     "GitError",
     "InternalError",
     "JournalError",
+    "JudgeError",
     "PlatformError",
     "Problem",
     "SuiteError",
@@ -192,6 +193,12 @@ class AgentSetupError(UsageError):
     """The agent cannot be started at all: no such module, function, interpreter or program."""
 
     slug = "agent"
+
+
+class JudgeError(UsageError):
+    """A judge is not configured, cannot be asked, or must not gate: it is not calibrated."""
+
+    slug = "judge"
 
 
 class PlatformError(UsageError):

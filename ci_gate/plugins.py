@@ -12,6 +12,8 @@ from ci_gate.agents.python_agent import PythonAgent
 from ci_gate.agents.strictness import Strictness, require_python
 from ci_gate.errors import printable
 from ci_gate.grading import answer, file, own, rules, sql
+from ci_gate.grading.judge import grader as judge
+from ci_gate.grading.judge.grader import JudgePort
 from ci_gate.grading.own import CallGrader, InitialState
 from ci_gate.grading.state import grader as state
 from ci_gate.grading.state.grader import InitialStates
@@ -51,11 +53,14 @@ class GraderPorts(NamedTuple):
         Places of the world as it was at the start of a trial.
     states : InitialStates or None
         What lies in those places, where somebody has read it already.
+    judge : JudgePort or None
+        The model that grades; None: nothing may be asked.
     """
 
     call: CallGrader
     initial: InitialState
     states: InitialStates | None = None
+    judge: JudgePort | None = None
 
 
 class GraderKind(NamedTuple):
@@ -94,6 +99,13 @@ GRADERS: Final[Mapping[str, GraderKind]] = {
         GraderCost.OWN,
     ),
     "rules": GraderKind(rules.validate, lambda spec, _: rules.build(spec), GraderCost.RULE),
+    "judge": GraderKind(
+        judge.validate,
+        lambda spec, ports: judge.build(
+            spec, judge=ports.judge, states=ports.states or InitialStates(ports.initial)
+        ),
+        GraderCost.JUDGE,
+    ),
 }
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from ci_gate.model.suite import PlannedTrial
 from ci_gate.model.trace import Determinism, TraceRecord, TraceRef
-from ci_gate.model.trial import Grade, Step, Trajectory, TrialRecord
+from ci_gate.model.trial import Cause, Grade, Step, Trajectory, TrialRecord
 
 __all__ = [
     "Agent",
@@ -47,11 +47,14 @@ class TrialErrored(Exception):
     ----------
     reason : str
         One line for the trial's record; what it says changes nothing.
+    cause : Cause
+        ``environment`` on evidence against it; otherwise the harness or the sandbox broke.
     """
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, cause: Cause = Cause.HARNESS) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.cause = cause
 
 
 class ReplayDrifted(Exception):

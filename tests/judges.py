@@ -89,6 +89,9 @@ def serving(answer: Callable[[Request], Said] = obedient) -> Iterator[JudgeServe
     """Serve ``POST /v1/chat/completions`` on loopback while the block runs."""
 
     class Handler(BaseHTTPRequestHandler):
+        # Head and body leave as one: else the second would wait for the first to be acknowledged.
+        wbufsize = -1
+
         def do_POST(self) -> None:
             length = int(self.headers["Content-Length"])
             headers = {name.lower(): value for name, value in self.headers.items()}

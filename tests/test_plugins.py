@@ -8,6 +8,7 @@ from typing import Any
 
 from ci_gate.grading.answer import AnswerGrader
 from ci_gate.grading.file import FileGrader
+from ci_gate.grading.judge.grader import JudgeGrader
 from ci_gate.grading.own import OwnGrader
 from ci_gate.grading.rules import RulesGrader
 from ci_gate.grading.sql import SqlGrader
@@ -22,6 +23,7 @@ OPTIONS: Mapping[str, dict[str, Any]] = {
     "state": {"checks": [{"unchanged": True}]},
     "python": {"function": "desk:grade"},
     "rules": {"forbidden": ["delete_*"]},
+    "judge": {"rubric": "It is polite."},
 }
 
 
@@ -35,7 +37,7 @@ def test_every_type_is_checked_and_built() -> None:
     assert [problem for spec in specs for problem in grader_problems(spec)] == []
     ports = GraderPorts(call=no_worker, initial=lambda trial: {})
     built = graders_of([task_of("one", graders=specs), task_of("two")], ports)
-    kinds = [RulesGrader, AnswerGrader, SqlGrader, FileGrader, StateGrader, OwnGrader]
+    kinds = [RulesGrader, AnswerGrader, SqlGrader, FileGrader, StateGrader, OwnGrader, JudgeGrader]
     assert [type(one.grader) for one in built["one"]] == kinds
     assert built["two"] == ()
     assert set(OPTIONS) == set(GRADERS)
@@ -47,7 +49,7 @@ def test_unknown_types_are_named_with_the_nearest() -> None:
         "unknown type of grader 'answers'; did you mean 'answer'?"
     ]
     assert grader_problems(spec_of("zzz")) == [
-        "unknown type of grader 'zzz'; types are answer, sql, file, state, python, rules"
+        "unknown type of grader 'zzz'; types are answer, sql, file, state, python, rules, judge"
     ]
 
 

@@ -41,6 +41,7 @@ _VERBS = {
     "task": _Verb("task", "Turn a recorded trial into a task."),
     "power": _Verb("power", "Say what a check would see, and what seeing more costs."),
     "selfcheck": _Verb("selfcheck", "Measure this gate's false alarms on an unchanged agent."),
+    "judge": _Verb("judge", "Hold a judge against people's labels."),
     "report": _Verb("report", "Render a stored verdict as Markdown, JUnit XML or text."),
     "schema": _Verb("schema", "Print the JSON Schema of a file format."),
 }

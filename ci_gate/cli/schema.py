@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-_NAMES = ("config", "run", "baseline", "verdict", "trace", "trace-meta")
+_NAMES = ("config", "run", "baseline", "verdict", "trace", "trace-meta", "judge")
 
 
 @click.command(

@@ -7,6 +7,7 @@ The rules know the words of the file and nothing of how trials run or verdicts a
 from __future__ import annotations
 
 import re
+import urllib.parse
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -48,11 +49,6 @@ class NotYet(NamedTuple):
 # What later versions bring: they delete rows here, and nothing else has to change.
 NOT_YET: Sequence[NotYet] = (
     NotYet(("run", "executor"), ("ray",)),
-    NotYet(("judge", "base_url")),
-    NotYet(("judge", "model")),
-    NotYet(("judge", "api_key_env")),
-    NotYet(("judge", "votes")),
-    NotYet(("judge", "min_kappa")),
     NotYet(("report", "language"), ("zh",)),
 )
 
@@ -79,7 +75,7 @@ def conflicts_in(file: ConfigFile, wrong: Iterable[KeyPath]) -> tuple[Mistake, .
     known_wrong = tuple(wrong)
     return tuple(
         conflict.mistake
-        for rule in (_suites, _agent, _faults, _trace, _gate, _baseline, _not_yet)
+        for rule in (_suites, _agent, _faults, _trace, _gate, _baseline, _judge, _not_yet)
         for conflict in rule(file)
         if not any(_overlap(read, bad) for read in conflict.reads for bad in known_wrong)
     )
@@ -249,6 +245,40 @@ def _trace(file: ConfigFile) -> Iterator[_Conflict]:
         else:
             yield from _patterns(path, [entry])
     yield from _patterns(("trace", "redact"), file.trace.redact)
+
+
+def _judge(file: ConfigFile) -> Iterator[_Conflict]:
+    """Check that a judge has an address and a model, and that the address holds no secret."""
+    judge, path = file.judge, ("judge", "base_url")
+    if (judge.base_url is None) != (judge.model is None):
+        yield _conflict(
+            ("judge",),
+            "base_url and model belong together",
+            "Give both, or neither.",
+            path,
+            ("judge", "model"),
+        )
+    if judge.base_url is None:
+        return
+    mistake = _mistake_in_url(judge.base_url)
+    if mistake:
+        yield _conflict(path, mistake, 'Write it as in "https://api.example.org/v1".')
+
+
+def _mistake_in_url(url: str) -> str | None:
+    """Return what is wrong with the base of an API's address; what it holds is not repeated."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        has_host = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return "is no URL"
+    if parts.scheme not in ("http", "https") or not has_host or not url.isascii():
+        return "must begin with https:// or http:// and a host"
+    if not url.isprintable() or " " in url:
+        return "is no URL"
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        return "must hold neither name, password, query nor fragment: the key is in api_key_env"
+    return None
 
 
 def _protocol(file: ConfigFile, spoken: tuple[KeyPath, ...]) -> Iterator[_Conflict]:

@@ -445,13 +445,26 @@ class JudgeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     base_url: Annotated[_Text | None, Meta(description="URL of an OpenAI-compatible API.")] = None
     model: Annotated[_Text | None, Meta(description="The judge's model.")] = None
     api_key_env: Annotated[
-        _Text | None, Meta(description="Environment variable that holds the key.")
+        Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", examples=["JUDGE_API_KEY"])]
+        | None,
+        Meta(description="Environment variable that holds the key."),
     ] = None
     votes: Annotated[int, Meta(description="Votes a grade; the majority decides.", ge=1, le=99)] = 1
     min_kappa: Annotated[
         float,
-        Meta(description="Agreement with people below which a judge cannot gate.", ge=0, le=1),
+        Meta(
+            description="Cohen's kappa with people's labels below which a judge cannot gate.",
+            ge=0,
+            le=1,
+        ),
     ] = 0.6
+    timeout_s: Annotated[
+        float, Meta(description="Seconds of one request to the judge.", gt=0, le=3600)
+    ] = 60.0
+    max_per_minute: Annotated[
+        int,
+        Meta(description="Requests a minute at most; 0: no limit.", ge=0, le=1_000_000_000),
+    ] = 0
 
 
 class TraceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

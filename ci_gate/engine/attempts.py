@@ -117,7 +117,7 @@ class Bench:
         except AgentSetupError:
             raise
         except TrialErrored as error:
-            return self._broken(trial, error.reason)
+            return self._broken(trial, error.reason, error.cause)
         except ContaminatedWorldError as error:
             return self._broken(trial, error.problems[0].what, Cause.CONTAMINATED)
         except GateError as error:

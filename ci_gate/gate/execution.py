@@ -20,6 +20,7 @@ from ci_gate.engine.real_clock import RealClock
 from ci_gate.engine.runner import run_trials
 from ci_gate.engine.settings import EngineSettings, RunResult, default_jobs
 from ci_gate.errors import AgentSetupError
+from ci_gate.gate.asking import KeptBeside, asking
 from ci_gate.gate.fixture_texts import FixtureTexts
 from ci_gate.gate.initial_states import checked_states, state_digest
 from ci_gate.gate.metering import Metered
@@ -69,6 +70,8 @@ class Execution:
         Returns the agent with what belongs to the answers around it.
     determinism : {"off", "raise", "warn"}
         Whether chance and time that no seed decides fail a trial or are noted.
+    replies : KeptBeside or None
+        Where replies of judges are kept, or played from; None: they are asked for and forgotten.
     noted : Noted
         What was noted.
     """
@@ -84,6 +87,7 @@ class Execution:
     faults_on_top: bool = False
     around: Callable[[TrialRunner], TrialRunner] | None = None
     determinism: Determinism = "off"
+    replies: KeptBeside | None = None
     noted: Noted = field(default_factory=Noted)
 
     @property
@@ -225,7 +229,17 @@ async def started(execution: Execution, *, witness: Witness | None = None) -> As
             )
 
         try:
-            async with _running(agent, own, _own_functions(execution.suite)):
+            async with (
+                asking(
+                    execution.config,
+                    execution.suite.tasks,
+                    os.environ,
+                    kept=execution.replies,
+                    redactor_of=redactors,
+                ) as judge,
+                _running(agent, own, _own_functions(execution.suite)),
+            ):
+                ports = ports._replace(judge=judge)
                 yield run
         except AgentSetupError as error:
             raise error_without(error, redactors()) from error

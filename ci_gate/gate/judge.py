@@ -13,6 +13,7 @@ from ci_gate.decision.decide import decide
 from ci_gate.decision.summary import suite_metrics
 from ci_gate.gate.bar import Anchor, Bar
 from ci_gate.gate.differences import task_differences
+from ci_gate.gate.judge_rates import refuse_uncalibrated, refuse_unknown_judges, with_judges
 from ci_gate.gate.project import Project
 from ci_gate.gate.replay_command import replay_command
 from ci_gate.gate.suites import policy_in_effect
@@ -70,8 +71,9 @@ def judge(
     )
     own = policy_in_effect(project.config, policy, bar.side, candidate)
     anchor = bar.anchor.side if bar.anchor else None
+    refuse_uncalibrated(project, own, candidate)
     facts = compare(bar.side, candidate, own, circumstances, anchor=anchor)
-    return decide(facts, own, circumstances)
+    return with_judges(decide(facts, own, circumstances), project, bar.side, candidate)
 
 
 def judge_without_project(
@@ -83,6 +85,7 @@ def judge_without_project(
     calm: Side | None = None,
 ) -> Verdict:
     """Return the verdict on two files where there is no configuration."""
+    refuse_unknown_judges(candidate)
     circumstances = Circumstances(
         baseline_status="absent" if baseline is None else "found",
         policy_digest=policy_digest(policy),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ci_gate.gate.asking import KeptBeside
 from ci_gate.gate.determinism import require_determinism
 from ci_gate.gate.execution import Execution, execute
 from ci_gate.gate.planning import (
@@ -157,6 +158,7 @@ def _execution(
         source_of=None if answers is None else answers.source_of,
         around=None if answers is None else answers.around,
         faults_on_top=True,
+        replies=None if traces is None else KeptBeside(traces=traces.traces),
         determinism=options.determinism,
     )
 

@@ -6,6 +6,7 @@ know how trials are run or kept.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from ci_gate.gate.agent_digest import agent_ref
 from ci_gate.gate.answers import SuiteAnswers, answers_of
 from ci_gate.gate.bar import Bar
 from ci_gate.gate.determinism import repeats_needed
+from ci_gate.gate.judges import judge_digest, require_calibrated
 from ci_gate.gate.modes import Mode, answered_mode, results_of
 from ci_gate.gate.planning import check_depth, plan_of
 from ci_gate.gate.project import Project
@@ -114,6 +116,7 @@ def prepare(
     policy = project.config.policy_of(suite_config)
     repeats = repeats_needed(policy, repeats)
     check_depth(suite, policy.ks, deterministic=policy.deterministic)
+    require_calibrated(project, suite_config, suite, os.environ)
     header = _header(project, suite, suite_config, policy, repeats, bar, options)
     answers = None
     if answered_mode(project.config) is not None:
@@ -183,9 +186,17 @@ def _header(
         commit=None if repository is None else gitbase.head_commit(repository),
         created=RealClock().utc(),
         faults_digest=_faults_digest(config),
+        judge_digest=judge_digest(_whole(config, suite_config, suite, options), config),
         task_filter=options.task_filter,
         tool=tool_name(),
     )
+
+
+def _whole(config: Config, suite_config: SuiteConfig, suite: Suite, options: RunOptions) -> Suite:
+    """Return the suite with the tasks that a filter leaves out."""
+    if options.task_filter is None:
+        return suite
+    return configured_suite(config, suite_config, trials=None, task_filter=None)
 
 
 def _faults_digest(config: Config) -> str | None:

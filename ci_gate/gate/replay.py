@@ -11,9 +11,11 @@ import msgspec
 from ci_gate.agents.strictness import Determinism, Noted
 from ci_gate.config import Config, SuiteConfig
 from ci_gate.errors import UsageError, printable
+from ci_gate.gate.asking import KeptBeside
 from ci_gate.gate.execution import Execution, Work, execute, noted_lines
 from ci_gate.gate.project import Project, Word, open_project
 from ci_gate.gate.recorded_worlds import traces_folder_of
+from ci_gate.gate.recording import traces_folder
 from ci_gate.gate.replaying import Found, Playback, find_recording
 from ci_gate.gate.run_journal import RunInterrupted
 from ci_gate.gate.suites import configured_suite
@@ -166,6 +168,9 @@ def replay(request: ReplayRequest) -> Replayed:
         witness=Witness(playback),
         playback=playback,
         determinism=request.determinism,
+        replies=None
+        if request.live
+        else _kept_beside(traces_folder(project.output, suite.name, project.config)),
     )
     remarks = (
         *_beyond_plan(suite, planned),
@@ -227,6 +232,7 @@ def play(
     witness: Witness,
     playback: Playback | None,
     determinism: Determinism = "off",
+    replies: KeptBeside | None = None,
 ) -> Replayed:
     """Execute one trial, from its recording where there is one, and return what happened.
 
@@ -239,6 +245,8 @@ def play(
         With the same recording.
     playback : Playback or None
     determinism : {"off", "raise", "warn"}
+    replies : KeptBeside or None
+        Of judges, where there is no recording beside which they would be; None: they are asked.
 
     Raises
     ------
@@ -253,6 +261,7 @@ def play(
             jobs=1,
             retries=0,
             source_of=None if playback is None else playback.source_of,
+            replies=replies if playback is None else _kept_beside(playback.traces),
             determinism=determinism,
             noted=noted,
         ),
@@ -271,6 +280,10 @@ def play(
         reconciliation=None if playback is None else playback.reconciled(),
         walked=_walked(playback),
     )
+
+
+def _kept_beside(traces: Path) -> KeptBeside:
+    return KeptBeside(traces=traces, is_played=True)
 
 
 def _walked(playback: Playback | None) -> tuple[TraceRecord, ...] | None:

@@ -99,6 +99,8 @@ class Playback:
     ----------
     path : Path
         Of the trace.
+    traces : Path
+        Folder of all traces that it belongs to.
     trace : Trace
 
     Raises
@@ -115,6 +117,7 @@ class Playback:
         trace: Trace | None = None,
     ) -> None:
         self.path = found.path
+        self.traces = found.traces
         self.trace: Trace = read_trace(found.path) if trace is None else trace
         self._run = found.run
         self._odd: Sequence[str] = ()

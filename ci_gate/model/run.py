@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 
 from ci_gate.model.amounts import MOST_COUNT, Count, Real
+from ci_gate.model.judges import JudgedTask
 from ci_gate.model.trial import Answers, Cause, Status
 
 __all__ = [
@@ -244,6 +245,9 @@ class SideTask(msgspec.Struct, frozen=True, kw_only=True):
         Of the trials that show whether they are copies of others.
     identical : bool
         Every judged trial, two at least, is the same bytes.
+    by_judge : mapping of str to JudgedTask
+        What each judge, by its digest, said of the trials, which a run file knows and a baseline
+        does not.
     """
 
     digest: str | None = None
@@ -260,6 +264,7 @@ class SideTask(msgspec.Struct, frozen=True, kw_only=True):
     causes: Mapping[tuple[int, int], Cause] = msgspec.field(default_factory=dict)
     answers: Mapping[tuple[int, int], Answers] = msgspec.field(default_factory=dict)
     identical: bool = False
+    by_judge: Mapping[str, JudgedTask] = msgspec.field(default_factory=dict)
 
     def count(self, char: str) -> int:
         """Return how many trials have this outcome."""

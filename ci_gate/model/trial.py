@@ -71,6 +71,8 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     detail : str, optional
         What was expected and is there instead, on several lines of at most 4,096 characters
         together, each inert by itself; absent where the reason says it all.
+    judge : str, optional
+        Digest of the judge that said so; absent where code did.
     """
 
     grader: str
@@ -79,6 +81,7 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     score: Real | None = None
     cause: Cause | None = None
     detail: str | UnsetType | None = UNSET
+    judge: str | UnsetType | None = UNSET
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):

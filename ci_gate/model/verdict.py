@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from ci_gate.model.judges import JudgeResult
 from ci_gate.model.process import ProcessResult
 from ci_gate.model.resilience import Resilience
 from ci_gate.model.verdict_traces import VerdictTraces
@@ -355,7 +356,10 @@ class TrialTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """The decision on one suite. ``decision`` is called ``verdict`` in the file."""
+    """The decision on one suite. ``decision`` is called ``verdict`` in the file.
+
+    ``judges`` is absent where no judge graded a trial of the candidate.
+    """
 
     schema: str = "ci-gate/verdict@1"
     suite_name: str = ""
@@ -383,6 +387,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     economics: Mapping[str, Any] = msgspec.field(default_factory=dict)
     provenance: Mapping[str, Any] = msgspec.field(default_factory=dict)
     traces: VerdictTraces | None = None
+    judges: tuple[JudgeResult, ...] | UnsetType = UNSET
 
     def to_json(self) -> str:
         """Return the verdict as the text of ``ci-gate/verdict@1``."""

@@ -15,6 +15,7 @@ from ci_gate.model.verdict import RED_CLAIMS, Decision, ReasonCode, Verdict
 from ci_gate.render import figures, suite_sections, task_sections
 from ci_gate.render.document import Column, ReportView, Section, SuiteView, Table
 from ci_gate.render.escape import inert
+from ci_gate.render.judge import judges
 from ci_gate.render.layout import Limits
 from ci_gate.render.partings import kept_traces, partings
 from ci_gate.render.process import process
@@ -46,6 +47,7 @@ _SECTIONS: tuple[Callable[[Verdict, Limits], Section | None], ...] = (
     task_sections.new,
     task_sections.quarantined,
     task_sections.errored,
+    judges,
     resilience,
     process,
     suite_sections.measures,

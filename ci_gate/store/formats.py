@@ -17,6 +17,7 @@ from ci_gate.errors import FileFormatError, printable
 
 __all__ = [
     "BASELINE",
+    "JUDGE",
     "RUN",
     "TRACE",
     "TRACE_META",
@@ -29,6 +30,7 @@ __all__ = [
 
 RUN: Final = "ci-gate/run@1"
 BASELINE: Final = "ci-gate/baseline@1"
+JUDGE: Final = "ci-gate/judge@1"
 VERDICT: Final = "ci-gate/verdict@1"
 TRACE: Final = "ci-gate/trace@1"
 TRACE_META: Final = "ci-gate/trace-meta@1"

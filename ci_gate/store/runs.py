@@ -32,6 +32,7 @@ from ci_gate.model.trial import Cause, Grade, Status, TrialRecord
 from ci_gate.prng import format_seed, parse_seed
 from ci_gate.store.answers import are_identical, known_answers
 from ci_gate.store.files import open_regular
+from ci_gate.store.judged import judged_by
 from ci_gate.store.measures import FaultCounts, counted, measured, process_measured, tool_calls
 from ci_gate.store.scan import Scan, check_seed, digests_of, lines_of, scan
 
@@ -313,6 +314,7 @@ def _side_task(lines: list[TrialRecord], length: int, repeats: int, *, measuring
         causes=_causes(lines),
         answers=known_answers(lines),
         identical=measuring and are_identical(lines),
+        by_judge=judged_by(lines) if measuring else {},
     )
 
 

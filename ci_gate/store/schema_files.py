@@ -14,7 +14,7 @@ from ci_gate.codec import decode
 from ci_gate.errors import printable
 from ci_gate.store.trees import FileReader
 
-__all__ = ["with_schemas"]
+__all__ = ["Mistake", "with_schemas"]
 
 _TYPE: Final = "rules"
 _BY_TOOL: Final = "arguments"

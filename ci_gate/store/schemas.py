@@ -12,12 +12,13 @@ from typing import Any, Final
 import msgspec
 
 from ci_gate.errors import UsageError, printable
+from ci_gate.model.judges import Calibration
 from ci_gate.model.run import Baseline, BaselineRun, BaselineTask, RunFooter, RunHeader
 from ci_gate.model.trace import TraceFooter, TraceHeader, TraceRecord
 from ci_gate.model.trace_meta import TraceMeta
 from ci_gate.model.trial import TrialRecord
 from ci_gate.model.verdict import Verdict
-from ci_gate.store.formats import BASELINE, RUN, TRACE, TRACE_META, VERDICT
+from ci_gate.store.formats import BASELINE, JUDGE, RUN, TRACE, TRACE_META, VERDICT
 
 __all__ = ["NAMES", "schema"]
 
@@ -102,6 +103,12 @@ def _trace_meta() -> dict[str, Any]:
     return {"title": TRACE_META, **refs[0], "$defs": defs}
 
 
+def _judge() -> dict[str, Any]:
+    refs, defs = _components(Calibration)
+    _state_format(defs["Calibration"], JUDGE, "schema", *defs["Calibration"].get("required", ()))
+    return {"title": JUDGE, **refs[0], "$defs": defs}
+
+
 def _components(*kinds: type[msgspec.Struct]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     refs, defs = msgspec.json.schema_components(kinds, ref_template=_REF)
     return list(refs), {name: dict(definition) for name, definition in defs.items()}
@@ -128,5 +135,6 @@ _BUILDERS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
     "verdict": _verdict,
     "trace": _trace,
     "trace-meta": _trace_meta,
+    "judge": _judge,
 }
 NAMES: Final = tuple(_BUILDERS)

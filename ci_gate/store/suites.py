@@ -31,6 +31,7 @@ from ci_gate.prng import format_seed, parse_seed, task_seed
 from ci_gate.process.expectation import expectation_problems
 from ci_gate.store.files import read_whole
 from ci_gate.store.paths import folder_of, mistake_in_id
+from ci_gate.store.rubrics import with_rubric
 from ci_gate.store.schema_files import with_schemas
 from ci_gate.store.taskfiles import Findings, RawTask, nearest, tasks_in
 from ci_gate.store.trees import DiskReader, FileReader, expand, mistake_in_pattern
@@ -237,7 +238,7 @@ def _task(raw: RawTask, reading: _Reading) -> Task | None:
         reading.findings.add(_where_of(raw, path), what)
     if mistakes:
         return None
-    graders = _with_schemas(_graders(raw.fields.get("graders", ())), raw, reading)
+    graders = _with_files(_graders(raw.fields.get("graders", ())), raw, reading)
     _check_graders(graders, raw, reading)
     digests = {**_fixture_digests(raw, reading), **_grader_digests(graders, reading)}
     return _made(raw, graders, digests, reading)
@@ -421,13 +422,14 @@ def _free_name(kind: str, taken: Collection[str]) -> str:
     return next(name for name in candidates if name not in taken)
 
 
-def _with_schemas(
+def _with_files(
     graders: Iterable[GraderSpec], raw: RawTask, reading: _Reading
 ) -> tuple[GraderSpec, ...]:
     folder, found = posixpath.dirname(raw.file), []
     for grader in graders:
-        options, mistakes = with_schemas(grader.type, grader.options, folder, reading.files)
-        for option, what in mistakes:
+        options, of_schemas = with_schemas(grader.type, grader.options, folder, reading.files)
+        options, of_rubric = with_rubric(grader.type, options, folder, reading.files)
+        for option, what in (*of_schemas, *of_rubric):
             where = f"{_where(raw)}: grader '{printable(grader.name)}'"
             reading.findings.add(where, f"option '{printable(option)}' {what}")
         found.append(msgspec.structs.replace(grader, options=options))

@@ -312,8 +312,6 @@ def test_suites_need_different_names() -> None:
     ("table", "keys", "key"),
     [
         ("run", 'executor = "ray"', "run.executor"),
-        ("judge", 'model = "m"', "judge.model"),
-        ("judge", "min_kappa = 0.1", "judge.min_kappa"),
         ("report", 'language = "zh"', "report.language"),
     ],
 )
@@ -337,6 +335,26 @@ def test_a_run_that_shall_be_extended_can_be(suite: str, told: str) -> None:
     (problem,) = problems(f"{SUITE}{suite}\n{AGENT}" + '[gate]\non_borderline = "extend"\n')
 
     assert told in problem
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ('model = "m"', "judge: base_url and model belong together"),
+        ('base_url = "https://a.example/v1"', "judge: base_url and model belong together"),
+        ('model = "m"\nbase_url = "file:///v1"', "judge.base_url: must begin with https://"),
+        ('model = "m"\nbase_url = "https://:0/"', "judge.base_url: must begin with https://"),
+        ('model = "m"\nbase_url = "https://[x/"', "judge.base_url: is no URL"),
+        ('model = "m"\nbase_url = "https://u:secret@a.example"', "must hold neither name"),
+        ('model = "m"\nbase_url = "https://a.example?k=secret"', "must hold neither name"),
+    ],
+)
+def test_a_judge_has_a_model_and_an_address_without_secrets(keys: str, told: str) -> None:
+    """An address and a model make a judge; a key in the address would end up in files."""
+    (problem,) = problems(with_keys("judge", keys))
+
+    assert told in problem
+    assert "secret" not in problem
 
 
 def test_values_that_only_repeat_a_default_are_no_request() -> None:

@@ -14,6 +14,7 @@ from ci_gate.agents.command import _order
 from ci_gate.agents.executions import trial_environment
 from ci_gate.agents.results import trajectory_of
 from ci_gate.grading import answer, file, sql
+from ci_gate.grading.judge import options as judge_options
 from ci_gate.model.run import RunFooter, RunHeader
 from ci_gate.model.suite import Limits, PlannedTrial, Task
 from ci_gate.model.trace import TraceFooter, TraceHeader, TraceRecord
@@ -136,6 +137,7 @@ def test_every_key_of_a_task_and_option_of_a_grader_is_described():
         *answer._OPTIONS,
         *sql._OPTIONS,
         *file._OPTIONS,
+        *judge_options._OPTIONS,
     }
 
     assert [name for name in sorted(names) if f"`{name}`" not in text] == []

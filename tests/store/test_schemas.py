@@ -107,7 +107,7 @@ def test_mistakes_do_not_fit(name: str, value: Any) -> None:
 
 def test_an_unknown_schema_is_refused_by_name() -> None:
     """Asking for a schema that does not exist lists those that do."""
-    known = r"Known are run, baseline, verdict, trace, trace-meta\."
+    known = r"Known are run, baseline, verdict, trace, trace-meta, judge\."
     with pytest.raises(UsageError, match=rf"no schema 'runs'\. {known}"):
         schema("runs")
 
