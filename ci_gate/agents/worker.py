@@ -576,19 +576,27 @@ class Observation:
 class Lanes:
     """Names what runs beside each other in a trial: each asynchronous task and each thread.
 
-    The first that makes a call is ``main``; the others are ``main/1`` and so on, in the order of
-    their first calls, unless the agent gives a name.
+    The agent's own is ``main``. The others are numbered below the lane that began them, in the
+    order of their first calls, unless the agent gives a name. Who began a thread is not known, nor
+    who began a task before its own first call: these are below the next lane above that is known.
     """
 
     def __init__(self) -> None:
         self._names: Any = weakref.WeakKeyDictionary()
+        self._counts: dict[str, int] = {}
         self._given: Any = contextvars.ContextVar("lane", default="")
+        # A task begins with a copy of the variables of whoever began it.
+        self._above: Any = contextvars.ContextVar("above", default="main")
         self._lock = threading.Lock()
+
+    def lead(self) -> None:
+        """Say that whoever calls is the agent's own task or thread."""
+        self._names[_runner()] = "main"
 
     def current(self) -> str:
         """Return the lane of whoever calls."""
         given: str = self._given.get()
-        return given or self._of(_runner())
+        return given or self._own()
 
     def caller(self) -> Any:
         """Return what tells whoever calls from others, without giving it the name of a lane."""
@@ -596,21 +604,34 @@ class Lanes:
 
     def of(self, caller: Any) -> str:
         """Return the lane of what ``caller`` returned."""
-        return caller if isinstance(caller, str) else self._of(caller)
+        if isinstance(caller, str):
+            return caller
+        return self._own() if caller is _runner() else self._named(caller, "main")
 
-    def _of(self, runner: Any) -> str:
+    def _own(self) -> str:
+        above = self._above.get()
+        name = self._named(_runner(), above)
+        if name not in ("main", above):
+            self._above.set(name)
+        return name
+
+    def _named(self, runner: Any, above: str) -> str:
         with self._lock:
             if runner not in self._names:
-                count = len(self._names)
-                self._names[runner] = f"main/{count}" if count else "main"
+                self._counts[above] = count = self._counts.get(above, 0) + 1
+                self._names[runner] = f"{above}/{count}"
             name: str = self._names[runner]
             return name
 
     @contextlib.contextmanager
     def named(self, name: str) -> Iterator[None]:
-        """Give the calls that are made in this block a lane of their own below the present one."""
+        """Give the calls that are made in this block a lane of their own below the present one.
+
+        Who has made no call yet gets no number by it: numbers depend on who calls first.
+        """
+        above = self._given.get() or self._names.get(_runner()) or self._above.get()
         # Only what is within a call has a lane that begins so.
-        token = self._given.set(f"{self.current()}/{name}".replace("/(", "/ ("))
+        token = self._given.set(f"{above}/{name}".replace("/(", "/ ("))
         try:
             yield
         finally:
@@ -1095,7 +1116,7 @@ class Files(Bound):
             There is no folder, or the path leads out of it.
         """
         if self._folder is None:
-            raise FileNotFoundError("this task has no fixture, so its trials have no folder")
+            raise FileNotFoundError("this task has no fixture that makes a folder")
         root = os.path.realpath(self._folder)
         target = os.path.realpath(os.path.join(root, path))
         if target != root and not target.startswith(root + os.sep):
@@ -1425,6 +1446,21 @@ class Env:
         """The model's API; see ``worker_channels.Llm``."""
         door = self._desk.channels["Door"](self._desk.base_url_env, os.environ)
         return self._desk.channels["Llm"](self, door, self._desk.send_seed)
+
+    def lead(self) -> None:
+        """Say that whoever calls runs the agent itself."""
+        self._lanes.lead()
+
+    def leading(self, value: Any) -> Any:
+        """Return what the agent's function returned; what is to be awaited runs the agent."""
+        if not hasattr(value, "__await__"):
+            return value
+
+        async def led() -> Any:
+            self.lead()
+            return await value
+
+        return led()
 
     def finish(self, value: Any) -> Any:
         """Return what an asynchronous tool ends with; any other value as it is."""
@@ -2108,7 +2144,9 @@ class SerialWorker:
         env = Env(message, self._desk)
         try:
             with self._desk.watching(env.conduct):
-                value = env.finish(self._desk.function(Record(message["task"]), env))
+                env.lead()
+                value = self._desk.function(Record(message["task"]), env)
+                value = env.finish(env.leading(value))
             env.world.keep()
             return done(message["id"], result_of(value), env.turns, env.conduct)
         except BaseException as error:  # noqa: BLE001 - sys.exit of the agent is its failure as well
@@ -2317,6 +2355,7 @@ class InlineWorker:
             env.world.close()
 
     async def _value(self, task: Record, env: Env) -> Any:
+        env.lead()
         if self._is_async:
             return await self._desk.function(task, env)
         call = contextvars.copy_context().run
@@ -2324,6 +2363,7 @@ class InlineWorker:
         return await value if hasattr(value, "__await__") else value
 
     def _call(self, task: Record, env: Env) -> Any:
+        env.lead()
         try:
             return self._desk.function(task, env)
         except StopIteration as error:  # a future cannot carry this one

@@ -9,12 +9,12 @@ Notes
 -----
 A lane named ``a/b`` was begun by lane ``a``. A record of kind ``join`` in a lane, named as another
 lane, waits for that one; a lane that nobody joins may be read by the lane that began it at any
-moment after its first call.
+moment after its first call. What was read in this way is handed on: to the lanes that are begun
+afterwards, and to the lane above, also where the lane between them makes no call of its own.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -24,6 +24,8 @@ __all__ = ["Access", "access_of", "impact_of"]
 
 WORLD: Final = "world"
 _JOIN: Final = "join"
+# In such a lane is what calls do themselves; each call of that name begins it anew.
+_WITHIN: Final = "/("
 _KV_READS: Final = frozenset({"get", "keys"})
 _FILE_READS: Final = frozenset({"read", "list", "exists"})
 _NO_STATE: Final = frozenset({"llm", _JOIN})
@@ -107,15 +109,13 @@ class _Spread:
         self._lanes: set[str] = set()
         self._written: set[str] = set()
         self._joined = {record.name for record in records if record.kind == _JOIN}
-        self._children: defaultdict[str, set[str]] = defaultdict(set)
-        for lane in {record.lane for record in records}:
-            self._children[_parent_of(lane)].add(lane)
+        self._known = {record.lane for record in records}
         self._begun = begun
 
     def reaches(self, record: TraceRecord, *, is_start: bool) -> bool:
         is_reached = is_start or any(self._ways(record))
         if is_reached:
-            self._lanes.add(record.lane)
+            self._lanes.update(self._readers_of(record.lane))
             self._written |= access_of(record).writes
         self._begun.add(record.lane)
         return is_reached
@@ -123,18 +123,36 @@ class _Spread:
     def _ways(self, record: TraceRecord) -> Iterator[bool]:
         lane = record.lane
         yield lane in self._lanes
-        yield lane not in self._begun and _parent_of(lane) in self._lanes
+        yield self._begins(lane) and not self._lanes.isdisjoint(self._beginners_of(lane))
         yield record.kind == _JOIN and record.name in self._lanes
-        yield any(
-            child in self._lanes and child not in self._joined for child in self._children[lane]
-        )
         yield any(
             _overlap(one, other) for one in access_of(record).reads for other in self._written
         )
 
+    def _readers_of(self, lane: str) -> Iterator[str]:
+        """Yield the lane, and those above that may read it without a call that says so."""
+        yield lane
+        for above in _above(lane):
+            if lane in self._joined:
+                return
+            yield above
+            lane = above
 
-def _parent_of(lane: str) -> str:
-    return lane.rpartition("/")[0]
+    def _begins(self, lane: str) -> bool:
+        return lane not in self._begun or _WITHIN in lane
+
+    def _beginners_of(self, lane: str) -> Iterator[str]:
+        """Yield the lanes that may have begun it: the next one above that makes calls, if any."""
+        for above in _above(lane):
+            yield above
+            if above in self._known and _WITHIN not in lane:
+                return
+
+
+def _above(lane: str) -> Iterator[str]:
+    while "/" in lane:
+        lane = lane.rpartition("/")[0]
+        yield lane
 
 
 def _overlap(one: str, other: str) -> bool:

@@ -119,10 +119,10 @@ def run(task, env):
     )
     world = NotedWorld()
     run_one(desk.python(), world)
-    assert world.lanes == ["main"]
+    assert world.lanes == ["main/1"]
     assert [(drawn[1], drawn[4]["count"], drawn[-1]) for drawn in world.noted] == [
-        ("main/1", 1, True),
         ("main/2", 1, True),
+        ("main", 1, True),
     ]
 
 

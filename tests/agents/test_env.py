@@ -290,8 +290,7 @@ def run(task, env):
     )
     said = answer(run_one(desk.python()))
     assert said == (
-        "this task has no fixture with a database|"
-        "this task has no fixture, so its trials have no folder"
+        "this task has no fixture with a database|this task has no fixture that makes a folder"
     )
 
 

@@ -90,6 +90,29 @@ def test_a_lane_that_nobody_joins_may_touch_its_parent_at_any_moment():
     assert impact_of(records, 0) == (0, 1)
 
 
+def test_what_came_back_from_one_round_of_lanes_reaches_the_next():
+    """The lane that began both may have made no call between them, or none at all."""
+    records = _calls(
+        _model("a/1"), _model("a/2"), _model("a/3"), _model("a/3/x"), _model("b/1"), _model("a")
+    )
+
+    assert impact_of(records, 1) == (1, 2, 3, 5)
+
+
+def test_a_lane_two_below_reaches_the_one_above():
+    """By way of one that makes no call of its own."""
+    assert impact_of(_calls(_model("a"), _model("a/b/c"), _model("a")), 1) == (1, 2)
+    assert impact_of(_calls(_model("a"), _model("a/b/c"), _model("a")), 0) == (0, 1, 2)
+
+
+def test_what_a_tool_does_itself_is_begun_by_each_of_its_calls():
+    """Its lane is there since the first; the arguments of the second know more."""
+    within = _model("a/(t)")
+    records = _calls(within, _model("a"), _model("a"), within, _model("a/(t)/1"))
+
+    assert impact_of(records, 1) == (1, 2, 3, 4)
+
+
 @pytest.mark.parametrize("order", [-1, 2])
 def test_a_call_that_is_not_there_is_refused(order):
     """With the number of calls."""
@@ -97,7 +120,7 @@ def test_a_call_that_is_not_there_is_refused(order):
         impact_of(_calls(_model("a"), _model("a")), order)
 
 
-_LANES = ["a", "a/b", "a/b/c", "a/d", "e"]
+_LANES = ["a", "a/b", "a/b/c", "a/d", "e", "a/(t)", "a/(t)/f"]
 _CALL = st.one_of(
     st.tuples(st.sampled_from(_LANES), st.just("llm"), st.just("m"), st.just({})),
     st.tuples(
@@ -143,17 +166,30 @@ def _reachable(records, start):
     return tuple(sorted(reached))
 
 
+def _prefixes(lane):
+    """The lane and all above it, longest first."""
+    parts = lane.split("/")
+    return ["/".join(parts[:n]) for n in range(len(parts), 0, -1)]
+
+
 def _edge(records, early, late):
     """Whether one call alone could have touched another."""
-    parent = late.lane.rpartition("/")[0]
     first_of_lane = not any(r.lane == late.lane for r in records[: late.order])
-    is_joined = any(r.kind == "join" and r.name == early.lane for r in records)
+    joined = {r.name for r in records if r.kind == "join"}
+    above = _prefixes(early.lane)
+    readers = {one for n, one in enumerate(above) if joined.isdisjoint(above[:n])}
+    beginners = set(_prefixes(late.lane)[1:])
+    silent = {one for one in beginners if not any(r.lane == one for r in records)}
+    is_within = "/(" in late.lane
+    nearest = "" if is_within else max(beginners - silent, key=len, default="")
     written = access_of(early).writes
     return (
-        early.lane == late.lane
-        or (first_of_lane and early.lane == parent)
+        late.lane in readers
+        or (
+            (first_of_lane or is_within)
+            and any(len(one) >= len(nearest) for one in readers & beginners)
+        )
         or (late.kind == "join" and late.name == early.lane)
-        or (not is_joined and early.lane.rpartition("/")[0] == late.lane)
         or any(_touches(w, r) for w in written for r in access_of(late).reads)
     )
 
