@@ -6,6 +6,7 @@ request cannot bring its own. Everything is found before the first trial.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -41,6 +42,8 @@ __all__ = [
     "uncalibrated",
     "uses_of",
 ]
+
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 KIND: Final = "judge"
 """The type of the graders that this is about."""
@@ -176,7 +179,7 @@ def calibration_path(project: Project, digest: str) -> Path:
 
 
 def _shown(project: Project, digest: str) -> str:
-    return calibration_path(project, digest).relative_to(project.root).as_posix()
+    return printable(calibration_path(project, digest).relative_to(project.root).as_posix())
 
 
 def find_calibration(project: Project, digest: str) -> Calibration | None:
@@ -190,6 +193,8 @@ def find_calibration(project: Project, digest: str) -> Calibration | None:
     FileFormatError
         The file is no calibration of this judge.
     """
+    if not _DIGEST.fullmatch(digest):  # of a run file that anybody may have written
+        return None
     path = calibration_path(project, digest)
     content = None if project.labelled else project.base_blob(path)
     name = f"{_shown(project, digest)} of {project.base.explanation}"

@@ -32,8 +32,13 @@ def traces_folder(results: Path, suite: str, config: Config) -> Path:
 
 
 def redactor_maker(config: Config, environment: Mapping[str, str]) -> Callable[[], Redactor]:
-    """Return what makes a redactor for each trial: what one learns, no other needs to know."""
-    return Redactor(secrets_of_environment(environment), config.trace.redact).fresh
+    """Return what makes a redactor for each trial: what one learns, no other needs to know.
+
+    The judge's key is secret whatever its variable is called.
+    """
+    key = environment.get(config.judge.api_key_env or "")
+    secrets = secrets_of_environment(environment)
+    return Redactor((*secrets, key) if key else secrets, config.trace.redact).fresh
 
 
 @dataclass(frozen=True, kw_only=True)
