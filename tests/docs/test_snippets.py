@@ -146,7 +146,7 @@ def test_every_key_of_a_task_and_option_of_a_grader_is_described():
 def test_every_member_of_env_is_described():
     """The page on agents names each public member of what a trial offers."""
     text = page("agents.md")
-    ours = {"finish", "through", "athrough", "declared", "within"}
+    ours = {"finish", "through", "athrough", "declared", "within", "lead", "leading"}
     members = [f"env.{name}" for name in _public(worker.Env) - ours]
     members += [f"env.tools.{name}" for name in _public(worker.Tools)]
     channels = (worker.KeyValues, worker.Files, worker.TrialClock)
