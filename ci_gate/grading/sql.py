@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -99,7 +99,7 @@ class SqlGrader:
             return rows_of(connection.execute(self._query))
 
 
-def rows_of(cursor: sqlite3.Cursor) -> list[Row]:
+def rows_of(cursor: Iterable[Row]) -> list[Row]:
     """Return the rows of a result; raises ``UnusableError`` where there are too many."""
     rows: list[Row] = []
     characters = 0
@@ -152,8 +152,8 @@ def validate(spec: GraderSpec) -> list[str]:
     ]
 
 
-def query_problems(query: Any) -> Iterator[str]:
-    """Yield what is wrong with a query."""
+def query_problems(query: Any, *, is_sqlite: bool = True) -> Iterator[str]:
+    """Yield what is wrong with a query, whose grammar is SQLite's or perhaps another's."""
     if not isinstance(query, str) or not query.strip():
         yield "option 'query' must be an SQL query"
         return
@@ -163,7 +163,7 @@ def query_problems(query: Any) -> Iterator[str]:
         try:
             connection.execute(f"EXPLAIN {query}")
         except (sqlite3.Error, sqlite3.Warning) as error:
-            if any(mistake in str(error) for mistake in _GRAMMAR_ERRORS):
+            if is_sqlite and any(mistake in str(error) for mistake in _GRAMMAR_ERRORS):
                 yield f"option 'query' is no SQL query: {printable(error)}"
             elif getattr(error, "sqlite_errorname", "") == "SQLITE_AUTH":
                 yield "option 'query' must only read: begin it with SELECT or WITH"

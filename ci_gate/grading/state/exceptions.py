@@ -16,6 +16,7 @@ import msgspec
 from ci_gate import codec
 from ci_gate.errors import printable
 from ci_gate.grading.state.showing import plain
+from ci_gate.grading.state.world import PUBLIC
 
 __all__ = ["ExceptionMistake", "Exempt", "parse_exception"]
 
@@ -59,7 +60,7 @@ class Exempt(msgspec.Struct, frozen=True, kw_only=True):
 
     def names(self, name: str) -> bool:
         """Return whether a table or path of this name is meant."""
-        return self.pattern.fullmatch(name) is not None
+        return any(map(self.pattern.fullmatch, (name, f"{PUBLIC}.{name}")))
 
     def has(self, record: Mapping[str, Any]) -> bool:
         """Return whether a row or record is meant."""

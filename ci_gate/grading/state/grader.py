@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from ci_gate.errors import printable
 from ci_gate.grading.databases import UnusableError
 from ci_gate.grading.options import unknown_options
@@ -47,8 +49,8 @@ class InitialStates:
     Parameters
     ----------
     initial : callable
-        Gives the places of the state in which a trial started: ``folder``, ``database`` and
-        ``workdir``.
+        Gives the places of the state in which a trial started: ``folder``, ``database``,
+        ``workdir`` and ``postgres``.
     """
 
     def __init__(self, initial: _Initial) -> None:
@@ -68,8 +70,7 @@ class InitialStates:
             It cannot be read.
         """
         places = self.places(trial)
-        key = (places.folder, places.database, places.workdir, parts.tables, parts.files)
-        known = (*key, parts.messages, parts.payments)
+        known = msgspec.structs.astuple(places) + msgspec.structs.astuple(parts)
         if known not in self._states:
             self._states[known] = snapshot(places, parts)
         return self._states[known]
@@ -82,7 +83,7 @@ def places_of(named: Mapping[str, str | None]) -> Places:
         for name in ("folder", "database", "workdir")
         if (place := named.get(name)) is not None
     }
-    return Places(**paths, is_template=True)
+    return Places(**paths, postgres=named.get("postgres"), is_template=True)
 
 
 class StateGrader:
@@ -111,7 +112,12 @@ class StateGrader:
     def grade(self, trial: PlannedTrial, trajectory: Trajectory, sandbox: TrialSandbox) -> Grade:
         """Return whether the world is as asked, and which part of the checks holds."""
         del trajectory
-        places = Places(folder=sandbox.folder, database=sandbox.database, workdir=sandbox.workdir)
+        places = Places(
+            folder=sandbox.folder,
+            database=sandbox.database,
+            workdir=sandbox.workdir,
+            postgres=sandbox.postgres,
+        )
         try:
             before = self._states.of(trial, self._parts)
             scene = Scene(before, snapshot(places, self._parts), places)

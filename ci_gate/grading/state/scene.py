@@ -16,7 +16,8 @@ from ci_gate.errors import printable
 from ci_gate.grading.conditions import TextConditions
 from ci_gate.grading.databases import UnusableError, reading, said
 from ci_gate.grading.opening import read_bytes, why_unread
-from ci_gate.grading.sql import LONGEST_QUERY_S, difference_of, expected_rows, rows_of
+from ci_gate.grading.sql import LONGEST_QUERY_S, MOST_ROWS, difference_of, expected_rows, rows_of
+from ci_gate.grading.state import postgres
 from ci_gate.grading.state.checks import FILE_CLAIMS, Check
 from ci_gate.grading.state.claims import Failure, Found, RowSet
 from ci_gate.grading.state.difference import (
@@ -123,7 +124,7 @@ class Scene:
         return list(selected(check.conditions, records))
 
     def _table(self, check: Check) -> Iterable[Mapping[str, Any]]:
-        table = self._after.tables.get(check.name)
+        table = self._after.table(check.name)
         if table is None:
             near = nearest_of(check.name, self._after.table_names)
             raise UnusableError(f"there is no table '{printable(check.name)}'{near}")
@@ -133,7 +134,7 @@ class Scene:
                 raise UnusableError(f"there is no field '{printable(column)}'{near}")
         rows = table.rows
         if check.is_added:
-            change = table_difference(self._before.tables.get(check.name), table)
+            change = table_difference(self._before.table(check.name), table)
             rows = () if change is None else change.added
         return _chosen(check.conditions, table.columns, rows)
 
@@ -183,10 +184,21 @@ class Scene:
 
     def explain(self, query: str) -> None:
         """Raise ``UnusableError`` where the database cannot answer a query, without running it."""
-        self._result(f"EXPLAIN {query}")
+        if self._is_postgres:
+            assert self._places.postgres is not None
+            postgres.explain(self._places.postgres, query, longest_s=LONGEST_QUERY_S)
+        else:
+            self._result(f"EXPLAIN {query}")
+
+    @property
+    def _is_postgres(self) -> bool:
+        return self._places.database is None and self._places.postgres is not None
 
     def _result(self, query: str) -> list[tuple[Any, ...]]:
-        database = self._places.database
+        database, url = self._places.database, self._places.postgres
+        if database is None and url is not None:
+            longest_s, most = LONGEST_QUERY_S, MOST_ROWS
+            return rows_of(postgres.query_rows(url, query, most=most, longest_s=longest_s))
         if database is None:
             raise UnusableError("the trial has no database: the task's fixture makes none")
         try:

@@ -18,6 +18,7 @@ from ci_gate import codec
 from ci_gate.errors import printable
 from ci_gate.grading.databases import SIDECARS, UnusableError, reading, said
 from ci_gate.grading.opening import read_bytes, why_unread
+from ci_gate.grading.state import postgres
 from ci_gate.grading.state.tree import tree_of
 from ci_gate.grading.state.world import Entry, Record, Row, Table, WorldState
 from ci_gate.model.worlds import OUTBOX, PAYMENTS, TABLES
@@ -61,6 +62,8 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
     folder : Path or None
         Holds ``tables.json``, ``outbox.jsonl`` and ``payments.jsonl``, each where there is one.
     database, workdir : Path or None
+    postgres : str or None
+        URL of its PostgreSQL database.
     is_template : bool
         It is the state that trials start in: nobody writes to it, and nothing may be left in it.
     """
@@ -68,6 +71,7 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
     folder: Path | None = None
     database: Path | None = None
     workdir: Path | None = None
+    postgres: str | None = None
     is_template: bool = False
 
 
@@ -117,13 +121,22 @@ def _tables(places: Places, parts: Parts) -> tuple[dict[str, Table], set[str]]:
     room = _Room()
     stored, names = _database_tables(places, parts.tables, room)
     in_memory = _memory_tables(places.folder, room)
-    both = sorted(names & in_memory.keys())
+    _require_apart(names, set(in_memory), f"in the database and in {TABLES}")
+    tables = stored | {n: t for n, t in in_memory.items() if _is_wanted(n, parts.tables)}
+    names |= in_memory.keys()
+    if places.postgres is None:
+        return tables, names
+    more, others = postgres.world_tables(
+        places.postgres, parts.tables, room, longest_s=LONGEST_READ_S
+    )
+    _require_apart(names, others, "in PostgreSQL and elsewhere in the world")
+    return tables | more, names | others
+
+
+def _require_apart(names: Collection[str], others: Collection[str], where: str) -> None:
+    both = sorted(set(names) & set(others))
     if both:
-        raise UnusableError(
-            f"table {_quoted(both[0])} is both in the database and in {TABLES}: rename one of them"
-        )
-    wanted = {name: t for name, t in in_memory.items() if _is_wanted(name, parts.tables)}
-    return stored | wanted, names | in_memory.keys()
+        raise UnusableError(f"table {_quoted(both[0])} is both {where}: rename one of them")
 
 
 def _is_wanted(name: str, wanted: Collection[str] | None) -> bool:
@@ -141,16 +154,24 @@ class _Room:
         self._rows = MOST_ROWS
         self._bytes = MOST_BYTES
 
+    def require(self, rows: int, size: int, table: str) -> None:
+        self._refuse(self._rows - rows, self._bytes - size, table)
+
     def take(self, row: Row, table: str) -> None:
         self._rows -= 1
         for value in row:
             if value.__class__ is str or value.__class__ is bytes:
                 self._bytes -= len(value)
-        if self._rows < 0:
+        if self._rows < 0 or self._bytes < 0:
+            self._refuse(self._rows, self._bytes, table)
+
+    @staticmethod
+    def _refuse(rows: int, size: int, table: str) -> None:
+        if rows < 0:
             raise UnusableError(
                 f"the tables have more than {MOST_ROWS} rows, with table {_quoted(table)}"
             )
-        if self._bytes < 0:
+        if size < 0:
             raise UnusableError(
                 f"the tables hold more than {MOST_BYTES} bytes, with table {_quoted(table)}"
             )

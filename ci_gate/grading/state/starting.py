@@ -44,7 +44,7 @@ def _mistakes(check: Check, before: WorldState, places: Places) -> Iterator[str]
         for one in check.exempt:
             yield from _of_exception(one, before)
     elif check.subject == "table" and before.table_names:
-        table = before.tables.get(check.name)
+        table = before.table(check.name)
         if table is None:
             yield f"there is no table {_named(check.name, before.table_names)}"
         else:

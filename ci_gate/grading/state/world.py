@@ -10,10 +10,13 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-__all__ = ["EMPTY", "Entry", "Record", "Row", "Table", "WorldState", "frozen"]
+__all__ = ["EMPTY", "PUBLIC", "Entry", "Record", "Row", "Table", "WorldState", "frozen"]
 
 Row = tuple[Any, ...]
 """The values of a row, one a column: None, int, float, str, bytes, or any JSON."""
+
+PUBLIC: Final = "public"
+"""The schema of PostgreSQL that need not be named."""
 
 Record = Mapping[str, Any]
 """A message or a payment, as JSON has it."""
@@ -83,6 +86,10 @@ class WorldState(msgspec.Struct, frozen=True, kw_only=True):
     files: Mapping[str, Entry] = msgspec.field(default_factory=dict)
     messages: tuple[Record, ...] = ()
     payments: tuple[Record, ...] = ()
+
+    def table(self, name: str) -> Table | None:
+        """Return a table by its name, before which ``public.`` may stand; None where it is not."""
+        return self.tables.get(name) or self.tables.get(name.removeprefix(f"{PUBLIC}."))
 
 
 EMPTY: Final = WorldState()
