@@ -29,7 +29,7 @@ from ci_gate.model.agent import AgentSpec
 from ci_gate.model.suite import PlannedTrial, Task
 from ci_gate.model.trial import Grade, Trajectory, TrialRecord
 from ci_gate.ports import Agent, TrialSandbox
-from ci_gate.sandbox.world import WorldFactory
+from ci_gate.sandbox.world_factory import WorldFactory
 
 TRIALS = 1600
 SPAWNS = 150

@@ -34,7 +34,8 @@ from ci_gate.plugins import GraderPorts, agent_of, graders_of
 from ci_gate.ports import Agent, OutcomeSink, ProgressSink, Steering, TrialRunner
 from ci_gate.sandbox.postgres import TrialDatabases
 from ci_gate.sandbox.recording import Recorder
-from ci_gate.sandbox.world import AnswerSource, WorldFactory
+from ci_gate.sandbox.world import AnswerSource
+from ci_gate.sandbox.world_factory import WorldFactory
 
 __all__ = ["Executed", "Execution", "Runner", "Work", "execute", "noted_lines", "started"]
 

@@ -46,7 +46,7 @@ from ci_gate.prng import format_seed
 from ci_gate.redaction import Redactor
 from ci_gate.sandbox.ignoring import Ignored
 from ci_gate.sandbox.recording import Recorder
-from ci_gate.sandbox.world import DEFAULT_NOW
+from ci_gate.sandbox.world_factory import DEFAULT_NOW
 from ci_gate.store.contents import Contents
 from ci_gate.store.folders import make_real_folder, own_folder
 from ci_gate.store.traces import TraceWriter

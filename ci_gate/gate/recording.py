@@ -16,7 +16,7 @@ from ci_gate.prng import format_seed
 from ci_gate.redaction import Redactor, secrets_of_environment
 from ci_gate.sandbox.ignoring import Ignored
 from ci_gate.sandbox.recording import Recorder
-from ci_gate.sandbox.world import DEFAULT_NOW
+from ci_gate.sandbox.world_factory import DEFAULT_NOW
 from ci_gate.store.contents import Contents
 from ci_gate.store.traces import open_trace
 

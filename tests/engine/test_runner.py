@@ -18,7 +18,7 @@ from ci_gate.model.run import StopReason
 from ci_gate.model.suite import PlannedTrial
 from ci_gate.model.trial import Cause, Grade, Status, Trajectory, TrialRecord
 from ci_gate.ports import Clock, RankedGrader, TrialErrored, TrialLost, TrialSandbox
-from ci_gate.sandbox.world import WorldFactory
+from ci_gate.sandbox.world_factory import WorldFactory
 from tests.agents.desks import Desk
 from tests.engine.fakes import (
     ERRORS,

@@ -27,7 +27,7 @@ from ci_gate.model.trial import Grade, Trajectory
 from ci_gate.plugins import GraderPorts, graders_of
 from ci_gate.ports import GradersByTask, TrialSandbox
 from ci_gate.prng import derive_seed
-from ci_gate.sandbox.world import WorldFactory
+from ci_gate.sandbox.world_factory import WorldFactory
 
 ROOT = Path(__file__).parents[2]
 CONFIG = config.load(ROOT / "ci-gate.toml")

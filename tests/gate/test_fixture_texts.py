@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 from ci_gate.gate.fixture_texts import FixtureTexts
-from ci_gate.sandbox.world import WorldFactory
+from ci_gate.sandbox.world_factory import WorldFactory
 from tests.trials import task_of, trial_of
 
 

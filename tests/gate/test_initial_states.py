@@ -12,7 +12,7 @@ from ci_gate.errors import ContaminatedWorldError, SuiteError
 from ci_gate.gate.initial_states import checked_states, state_digest, states_of
 from ci_gate.model.suite import Task
 from ci_gate.model.trial import Status, TrialRecord
-from ci_gate.sandbox.world import WorldFactory
+from ci_gate.sandbox.world_factory import WorldFactory
 from tests.trials import spec_of, task_of, trial_of
 
 SHOP = "CREATE TABLE orders (id INTEGER PRIMARY KEY, status TEXT); CREATE TABLE refunds (cents);"

@@ -10,7 +10,8 @@ from ci_gate.ports import First
 from ci_gate.sandbox.chaos import ChaosInjector
 from ci_gate.sandbox.delivery import MODEL_STREAM, Delivery, model_injector
 from ci_gate.sandbox.faults import MODEL_KINDS
-from ci_gate.sandbox.world import DEFAULT_NOW, World
+from ci_gate.sandbox.world import World
+from ci_gate.sandbox.world_factory import DEFAULT_NOW
 
 TABLE = {"total": 12.5, "name": "Ada"}
 

@@ -7,7 +7,7 @@ from ci_gate.redaction import Redactor
 from ci_gate.sandbox.cassette import Asked
 from ci_gate.sandbox.ignoring import Ignored
 from ci_gate.sandbox.library import ENV_NOT_FOUND, Library, Reader, SandboxedSource
-from ci_gate.sandbox.world import WorldFactory
+from ci_gate.sandbox.world_factory import WorldFactory
 from tests.trials import trial_of
 
 

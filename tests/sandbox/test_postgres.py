@@ -13,7 +13,7 @@ import pytest
 
 from ci_gate.errors import AgentSetupError, ContaminatedWorldError, SuiteError
 from ci_gate.sandbox.postgres import SERVER, TrialDatabases
-from ci_gate.sandbox.world import WorldFactory
+from ci_gate.sandbox.world_factory import WorldFactory
 from tests.sandbox.postgres_servers import running_server
 from tests.trials import task_of, trial_of
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from ci_gate.errors import SuiteError
-from ci_gate.sandbox.world import World, WorldFactory
+from ci_gate.sandbox.world import World
+from ci_gate.sandbox.world_factory import WorldFactory
 from tests.trials import task_of, trial_of
 
 TABLES = {"orders": [{"id": 4812, "total": 4500}]}
