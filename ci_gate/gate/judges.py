@@ -17,7 +17,6 @@ from ci_gate import codec
 from ci_gate.config import Config, SuiteConfig
 from ci_gate.errors import JudgeError, Problem, printable
 from ci_gate.gate.project import Project
-from ci_gate.grading.judge.calibrating import weakness
 from ci_gate.grading.judge.endpoint import JudgeAddress, require_client
 from ci_gate.grading.judge.question import (
     PROMPT_VERSION,
@@ -157,6 +156,8 @@ def _how(project: Project, use: JudgeUse) -> str:
 
 def uncalibrated(project: Project, digest: str) -> str | None:
     """Return why a judge cannot gate, None where it can."""
+    from ci_gate.grading.judge.calibrating import weakness  # only suites with judges need it
+
     calibration = find_calibration(project, digest)
     if calibration is None:
         return f"there is no calibration {_shown(project, digest)}{_there(project)}"

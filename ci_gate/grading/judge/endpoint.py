@@ -7,7 +7,6 @@ means. The key is sent in one header and stands in nothing that is returned or r
 from __future__ import annotations
 
 import asyncio
-import email.utils
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -254,6 +253,8 @@ def _wait_of(headers: Mapping[str, str]) -> float | None:
     text = headers.get("retry-after", "").strip()
     if text.isascii() and text.isdecimal() and len(text) < 10:
         return float(text)
+    import email.utils  # which most runs have no use for
+
     try:
         due = email.utils.parsedate_to_datetime(text)
         now = email.utils.parsedate_to_datetime(headers.get("date", ""))
