@@ -7,12 +7,13 @@ in its folder; it touches no disk.
 from __future__ import annotations
 
 import hashlib
+import posixpath
 import re
 import unicodedata
 from pathlib import Path
 from typing import Final
 
-__all__ = ["folder_of", "meta_file", "mistake_in_id", "trace_file"]
+__all__ = ["folder_of", "meta_file", "mistake_in_id", "named_beside", "trace_file"]
 
 _MAX_ID: Final = 512
 _MAX_SLUG: Final = 60
@@ -68,6 +69,21 @@ def _is_reserved(slug: str) -> bool:
 def _slug(task_id: str) -> str:
     words = re.sub(r"[^a-z0-9_]+", "-", task_id[:_MAX_SLUG].lower()).strip("-_")
     return words[:_MAX_SLUG] or "task"
+
+
+def named_beside(task_file_folder: str, name: str) -> str | None:
+    """Return the path of a file that a task file names, None where it leaves the project.
+
+    Parameters
+    ----------
+    task_file_folder : str
+        Relative to the root of the project.
+    name : str
+        Relative to that folder; ``/`` separates.
+    """
+    path = posixpath.normpath(posixpath.join(task_file_folder, name))
+    outside = path.startswith(("/", "../")) or path in ("..", ".") or "\\" in path or "\0" in path
+    return None if outside else path
 
 
 def trace_file(traces: Path, task_id: str, trial: int, repeat: int) -> Path:

@@ -6,11 +6,11 @@ is the task's digest. What a rubric means is not known here.
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Mapping
 from typing import Any, Final
 
 from ci_gate.errors import printable
+from ci_gate.store.paths import named_beside
 from ci_gate.store.schema_files import Mistake
 from ci_gate.store.trees import FileReader
 
@@ -50,10 +50,10 @@ def with_rubric(
 def _read(named: Any, folder: str, files: FileReader) -> tuple[str, str | None]:
     """Return the text, or what is wrong with it and a text that has no further mistake."""
     shown = printable(repr(named), limit=80)
-    if not isinstance(named, str) or not named or "\\" in named or "\0" in named:
+    if not isinstance(named, str) or not named:
         return "?", f"must be a path, found {shown}"
-    path = posixpath.normpath(posixpath.join(folder, named))
-    if path.startswith(("/", "../")) or path in ("..", "."):
+    path = named_beside(folder, named)
+    if path is None:
         return "?", f"must not leave the project, found {shown}"
     content = files.read(path)
     if content is None or len(content) > _MOST_BYTES:

@@ -6,12 +6,12 @@ and so is the task's digest. This module must not know what a schema means.
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ci_gate.codec import decode
 from ci_gate.errors import printable
+from ci_gate.store.paths import named_beside
 from ci_gate.store.trees import FileReader
 
 __all__ = ["Mistake", "with_schemas"]
@@ -66,8 +66,8 @@ def _named(options: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
 
 def _read(name: str, folder: str, files: FileReader) -> tuple[Any, str | None]:
     shown = printable(name, limit=120)
-    path = posixpath.normpath(posixpath.join(folder, name))
-    if path.startswith(("/", "../")) or path in ("..", ".") or "\\" in path or "\0" in path:
+    path = named_beside(folder, name)
+    if path is None:
         return True, f"names '{shown}', which leaves the project; it is relative to its task file"
     if not path.endswith(".json"):
         return True, f"is '{shown}': a JSON Schema is a table, or the name of a .json file"

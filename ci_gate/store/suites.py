@@ -30,7 +30,7 @@ from ci_gate.model.worlds import mistake_in_now, mistake_in_tables
 from ci_gate.prng import format_seed, parse_seed, task_seed
 from ci_gate.process.expectation import expectation_problems
 from ci_gate.store.files import read_whole
-from ci_gate.store.paths import folder_of, mistake_in_id
+from ci_gate.store.paths import folder_of, mistake_in_id, named_beside
 from ci_gate.store.rubrics import with_rubric
 from ci_gate.store.schema_files import with_schemas
 from ci_gate.store.taskfiles import Findings, RawTask, nearest, tasks_in
@@ -461,10 +461,7 @@ def _fixture_digests(raw: RawTask, reading: _Reading) -> dict[str, str]:
 
 def _fixture_path(raw: RawTask) -> str | None:
     """Return the fixture's path relative to the root, None where that is outside."""
-    named = raw.fields["fixture"]
-    path = posixpath.normpath(posixpath.join(posixpath.dirname(raw.file), named))
-    outside = path.startswith(("/", "../")) or path in ("..", ".") or "\\" in path or "\0" in path
-    return None if outside else path
+    return named_beside(posixpath.dirname(raw.file), raw.fields["fixture"])
 
 
 def _digests_below(path: str, files: FileReader) -> dict[str, str]:

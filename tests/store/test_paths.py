@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_gate.store.paths import folder_of, mistake_in_id, trace_file
+from ci_gate.store.paths import folder_of, mistake_in_id, named_beside, trace_file
 
 HOSTILE = [
     "../../etc/passwd",
@@ -83,3 +83,21 @@ def test_traces_of_repeats_lie_side_by_side() -> None:
     """Repeat 0 is TRIAL.jsonl, repeat r is TRIAL.r.jsonl."""
     assert trace_file(Path("t"), "refund", 3, 0) == Path("t/refund/3.jsonl")
     assert trace_file(Path("t"), "refund", 3, 2) == Path("t/refund/3.2.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("rubric.md", "evals/rubric.md"),
+        ("../shared/x.md", "shared/x.md"),
+        ("./a//b", "evals/a/b"),
+        ("../../x", None),
+        ("/etc/passwd", None),
+        ("..", None),
+        ("a\\b", None),
+        ("a\0b", None),
+    ],
+)
+def test_what_a_task_file_names_stays_in_the_project(name: str, path: str | None) -> None:
+    """Names are relative to the task file's folder and do not lead out of the root."""
+    assert named_beside("evals", name) == path
