@@ -30,6 +30,7 @@ _LOOK_S = 0.02
 _LEFT_OPEN_S = 0.5
 _SHELL = "/bin/sh"
 _SEED_LIMIT = 2**31
+_NO_URL = "base URL and path are no URL: wanted is http://HOST:PORT/PATH without user and blanks"
 
 Command = Union[str, Sequence[str]]
 
@@ -133,7 +134,7 @@ class Shell:
             folder = self._inside(asked["cwd"])
             value = _run(asked, folder, {**os.environ, **self._variables}, stop or _Stop())
             return Observation(name, value, False)
-        except (OSError, ValueError, subprocess.SubprocessError) as error:
+        except (OSError, TypeError, ValueError, subprocess.SubprocessError) as error:
             return Observation(name, f"{type(error).__name__}: {error}", True)
 
 
@@ -166,6 +167,7 @@ def _run(
     asked: Mapping[str, Any], folder: str, environment: Mapping[str, str], stop: _Stop
 ) -> dict[str, Any]:
     given = asked.get("input")
+    fed = given.encode() if isinstance(given, str) else bytes(memoryview(given or b""))
     process = subprocess.Popen(
         asked["argv"],
         stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
@@ -175,7 +177,7 @@ def _run(
         env=environment,
         start_new_session=True,
     )
-    talk = _Talk(process, given.encode() if isinstance(given, str) else given or b"")
+    talk = _Talk(process, fed)
     try:
         is_over = talk.until(time.monotonic() + asked["timeout_s"], stop)
     finally:
@@ -420,18 +422,16 @@ class Door:
         ``status``, that of HTTP or null where there was none; without an answer ``reached`` says
         whether there was somebody.
         """
-        import urllib.error
+        import http.client
 
         if self.base_url is None:
             return _error(None, f"none of {', '.join(self._names) or 'no variables'} is set"), True
         try:
             return self._sent(path, body, headers, timeout_s)
-        except urllib.error.URLError as error:
-            is_late = isinstance(error.reason, TimeoutError)
-            return _error(None, f"{error.reason}", reached=is_late), True
-        except (OSError, ValueError) as error:
-            is_late = isinstance(error, (TimeoutError, ValueError)) or "timed out" in str(error)
-            return _error(None, f"{type(error).__name__}: {error}", reached=is_late), True
+        except http.client.InvalidURL:  # its text may hold a password of the URL
+            return _error(None, _NO_URL), True
+        except (OSError, TypeError, ValueError, http.client.HTTPException) as error:
+            return _failed(error), True
 
     def _sent(
         self, path: str, body: Mapping[str, Any], headers: Mapping[str, str], timeout_s: float
@@ -443,10 +443,11 @@ class Door:
         if not url.lower().startswith(("http://", "https://")):
             raise ValueError("the base URL is no http:// or https:// one")
         content = json.dumps(body, allow_nan=False).encode("utf-8", "surrogatepass")
-        request = urllib.request.Request(url, content, {**self._own_headers(), **headers})  # noqa: S310
+        sent = _sendable({**self._own_headers(), **headers})
+        request = urllib.request.Request(url, content, sent)  # noqa: S310
         try:
             with _opener().open(request, timeout=timeout_s) as answer:
-                return _decoded(answer.status, answer.read(_MAX_ANSWER_BYTES + 1))
+                return _decoded(answer.status, _content(answer))
         except urllib.error.HTTPError as error:
             with error:
                 return _error(error.code, _shown(error.read(_MAX_ANSWER_BYTES))), True
@@ -468,6 +469,44 @@ def _opener() -> Any:
             """Follow nothing: the key is for this host alone."""
 
     return urllib.request.build_opener(Here)
+
+
+def _sendable(headers: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return headers as they are; the system's own refusal would say what is in them.
+
+    Raises
+    ------
+    ValueError
+        The value of one would end its line, or cannot be written; only its name is said.
+    """
+    for name, value in headers.items():
+        text = value.decode("latin-1") if isinstance(value, bytes) else str(value)
+        if any(not " " <= char <= "\xff" and char != "\t" for char in text):
+            raise ValueError(f"the value of the header {name} has a line break or no Latin letter")
+    return headers
+
+
+def _content(answer: Any) -> bytes:
+    """Return the body of an answer, at most one byte more than is allowed.
+
+    Raises
+    ------
+    OSError
+        The connection ended before the body did: what came is no answer.
+    """
+    content: bytes = answer.read(_MAX_ANSWER_BYTES + 1)
+    if answer.length and len(content) <= _MAX_ANSWER_BYTES:
+        raise ConnectionError(f"the answer ended after {len(content)} bytes, before its end")
+    return content
+
+
+def _failed(error: Exception) -> dict[str, Any]:
+    """Return what is recorded where nothing came back that is an answer."""
+    reason = getattr(error, "reason", None)
+    told = f"{reason}" if isinstance(reason, OSError) else f"{type(error).__name__}: {error}"
+    is_late = isinstance(reason, TimeoutError) or "timed out" in told
+    is_ours = is_late or isinstance(error, (TimeoutError, TypeError, ValueError))
+    return _error(None, told[:_MAX_ERROR_CHARS], reached=is_ours)
 
 
 def _decoded(status: int, content: bytes) -> tuple[Any, bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 import threading
 import time
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from ci_gate.agents import worker_channels
 from ci_gate.agents.worker_channels import Door
 from ci_gate.model.trial import Status, Trajectory
 from tests.agents.desks import Desk, ScriptedWorld, fault, run_all, run_one
@@ -273,6 +275,69 @@ def test_nobody_there_and_nothing_set_are_told_apart(
     assert (unset.status, refused.status) == (Status.FAILED, Status.ERRORED)
     assert "none of OPENAI_BASE_URL, ANTHROPIC_BASE_URL is set" in str(unset.reason)
     assert "ConnectionRefusedError" in str(refused.reason) or "refused" in str(refused.reason)
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (b"\x00\xff\r\n\r\n", "BadStatusLine"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}", "IncompleteRead"),
+        (b"HTTP/1.1 200 OK\r\n" + b"X: 1\r\n" * 200 + b"\r\n{}", "HTTPException"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", "ended after 2 bytes"),
+    ],
+)
+def test_what_is_no_whole_answer_is_an_outage(
+    monkeypatch: pytest.MonkeyPatch, sent: bytes, said: str
+) -> None:
+    """A peer that speaks no HTTP, or stops within its answer, did not answer: nothing is raised."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+
+    def answer_once(listening: socket.socket) -> None:
+        peer, _ = listening.accept()
+        with peer:
+            peer.recv(65536)
+            peer.sendall(sent)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=answer_once, args=(listening,), daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        value, is_error = Door(("A_BASE_URL",), {"A_BASE_URL": url}).post("/x", {}, {}, 5.0)
+        thread.join()
+    assert (is_error, value["status"], value["reached"]) == (True, None, False)
+    assert said in value["error"]
+
+
+@pytest.mark.parametrize(
+    ("url", "key", "path", "headers", "body", "said"),
+    [
+        ("http://bob:hunter2hunter2@host/v1", "k", "/x", {}, {}, "without user"),
+        ("http://127.0.0.1:9", "k", "/x HTTP/1.1\r\nX: hunter2", {}, {}, "without user and blanks"),
+        ("http://127.0.0.1:9", "hunter2\n", "/x", {}, {}, "header Authorization has a line break"),
+        ("http://127.0.0.1:9", "k", "/x", {"X-Mine": b"hunter2\r\nA: b"}, {}, "header X-Mine"),
+        ("http://127.0.0.1:9", "k", "/x", {"X-Mine": "hunter2\u2026"}, {}, "header X-Mine"),
+        ("http://127.0.0.1:9", "k", "/x", {}, {"model": object()}, "TypeError"),
+    ],
+)
+def test_a_request_that_cannot_be_sent_is_refused_without_a_word_of_what_is_secret(
+    url: str, key: str, path: str, headers: dict[str, Any], body: dict[str, Any], said: str
+) -> None:
+    """Passwords of URLs and values of headers are in no error, which is the agent's own."""
+    door = Door(("A_BASE_URL",), {"A_BASE_URL": url, "A_API_KEY": key})
+    value, is_error = door.post(path, body, headers, 5.0)
+    assert is_error
+    assert "reached" not in value, "its own mistake passed for an outage"
+    assert said in value["error"]
+    assert "hunter2" not in str(value)
+
+
+@pytest.mark.parametrize("given", [7, "\ud800"])
+def test_an_input_that_is_none_starts_no_program(tmp_path: Path, given: Any) -> None:
+    """What cannot be fed to a program is refused before there is one that nobody would end."""
+    asked = {"argv": ["/bin/sh", "-c", "touch started"], "cwd": ".", "timeout_s": 5, "input": given}
+    with pytest.raises((TypeError, ValueError)):
+        worker_channels._run(asked, str(tmp_path), {}, worker_channels._Stop())
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
