@@ -37,6 +37,8 @@ __all__ = [
 ]
 
 
+_VALUE_CHARS = 400
+
 _LIVE = (
     "The agent does not make the recorded calls, so this is no verdict on it; "
     "`--live` makes every call for real."
@@ -136,17 +138,13 @@ def _playback(replayed: Replayed) -> list[str]:
 
 def _drift(drift: Drift) -> str:
     """Say where a replay left its recording, and where in the input they differ."""
-    from ci_gate.codec import encode
-    from ci_gate.tracing.payloads import differences_of
+    from ci_gate.tracing.excerpts import places_of
 
     if drift.part != "input":
         return str(drift)
-    parts = differences_of(drift.recorded_input, drift.came_input, limit=3)
-    places = (
-        f"at {one.path}: {encode(one.baseline).decode()} is now {encode(one.candidate).decode()}"
-        for one in parts
-    )
-    return f"{drift} ({'; '.join(places)})" if parts else str(drift)
+    before, after = drift.recorded_input, drift.came_input
+    places = places_of(before, after, limit=3, most_chars=_VALUE_CHARS)
+    return f"{drift} ({'; '.join(places)})" if places else str(drift)
 
 
 def show_replay(replayed: Replayed, *, is_walked: bool = False) -> None:

@@ -29,8 +29,7 @@ from ci_gate.ports import Clock
 from ci_gate.prng import derive_seed, parse_seed
 from ci_gate.sandbox.answering import StrictSource
 from ci_gate.sandbox.cassette import Drift
-from ci_gate.tracing.excerpts import difference_of
-from ci_gate.tracing.payloads import differences_of
+from ci_gate.tracing.excerpts import places_of
 
 __all__ = ["MOST_S", "MOST_TRIAL_S", "is_playable", "play"]
 
@@ -215,12 +214,8 @@ def _drift(source: StrictSource, record: TrialRecord) -> str:
 
 def _what_differs(drift: Drift) -> str:
     """Return the first place where the inputs differ, where that is what drifted."""
-    found = differences_of(drift.recorded_input, drift.came_input, limit=1)
-    if drift.part != "input" or not found:
+    if drift.part != "input":
         return ""
-    one = difference_of(found[0])
-    before, after = (
-        "nothing" if side is None else printable(side, limit=_VALUE_CHARS)
-        for side in (one.baseline, one.candidate)
-    )
-    return f", at {printable(one.path, limit=_VALUE_CHARS)}: {before} is now {after}"
+    before, after = drift.recorded_input, drift.came_input
+    found = places_of(before, after, limit=1, most_chars=_VALUE_CHARS)
+    return f", {found[0]}" if found else ""

@@ -7,7 +7,7 @@ decided by the caller; nothing is computed here.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -21,9 +21,11 @@ from ci_gate.model.trace_findings import (
     Parting,
     TraceDiff,
 )
+from ci_gate.model.trace_meta import is_draw
 from ci_gate.render import figures
 from ci_gate.render.escape import inert
 from ci_gate.render.screen import print_line
+from ci_gate.render.trace_records import shown_input, shown_state, state_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -70,8 +72,10 @@ def render_calls(header: TraceHeader, records: Sequence[TraceRecord], console: C
     for told in _told(header.origin):
         print_line(console, told)
     has_lanes = any(record.lane != "main" for record in records)
+    before = None
     for record in records:
-        print_call(record, console, has_lanes=has_lanes)
+        print_call(record, console, has_lanes=has_lanes, before=before)
+        before = state_of(record) if before is None else before
 
 
 def _title(header: TraceHeader) -> str:
@@ -99,15 +103,22 @@ def _told(origin: Origin | msgspec.UnsetType) -> Iterator[str]:
             yield f"       {name}: {_value(value)}"
 
 
-def print_call(record: TraceRecord, console: Console, *, has_lanes: bool = False) -> None:
-    """Print a call and its answer on two lines."""
+def print_call(
+    record: TraceRecord,
+    console: Console,
+    *,
+    has_lanes: bool = False,
+    before: Mapping[str, Any] | None = None,
+) -> None:
+    """Print a call and its answer on two lines; of a state, what has changed since one before."""
     lane = f"[{inert(record.lane, limit=30)}] " if has_lanes else ""
     kind = "" if record.kind == "tool" else f"{inert(record.kind)} "
-    call = f"{lane}{kind}{inert(record.name)}({_arguments(record.input)})"
+    call = f"{lane}{kind}{inert(record.name)}({_arguments(shown_input(record))})"
     print_line(console, f"{record.order:>5}  {call}")
     style = "yellow" if record.fault else "red" if record.is_error else "dim"
     fault = f"[fault {inert(record.fault)}] " if record.fault else ""
-    print_line(console, f"       -> {fault}{_value(record.output)}{_cost(record)}", style=style)
+    answer = shown_state(record, before) or _value(record.output)
+    print_line(console, f"       -> {fault}{answer}{_cost(record)}", style=style)
 
 
 def _cost(record: TraceRecord) -> str:
@@ -165,10 +176,10 @@ def _print_payload(title: str, value: Any, console: Console) -> None:
 
 def render_totals(ledger: Ledger, console: Console) -> None:
     """Print what the calls of a trace cost together, and each kind and name of them."""
-    total = ledger.total
-    print_line(
-        console, f"{figures.counted(total.calls, 'call')}, {', '.join(_amounts(ledger.total))}"
-    )
+    draws = sum(entry.calls for kind, name, entry in ledger.by_name if is_draw(kind, name))
+    counted = figures.counted(ledger.total.calls, "call")
+    counted += f" ({figures.counted(draws, 'draw')} among them)" if draws else ""
+    print_line(console, f"{counted}, {', '.join(_amounts(ledger.total))}")
     for kind, name, entry in ledger.by_name:
         counted = figures.counted(entry.calls, "call")
         amounts = _amounts(entry, is_model=kind == "llm")
@@ -222,7 +233,7 @@ def _print_divergence(divergence: Divergence, console: Console) -> None:
 def _shown_call(record: TraceRecord | None) -> str:
     if record is None:
         return "(no more calls)"
-    call = f"{inert(record.kind)} {inert(record.name)}({_arguments(record.input)})"
+    call = f"{inert(record.kind)} {inert(record.name)}({_arguments(shown_input(record))})"
     fault = f" [fault {inert(record.fault)}]" if record.fault else ""
     return f"call {record.order}: {call} -> {_value(record.output)}{fault}"
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from ci_gate.codec import encode
+from ci_gate.errors import printable
 from ci_gate.model.trace import TraceRecord
 from ci_gate.model.trace_findings import Difference, Divergence
 from ci_gate.model.verdict_traces import CallExcerpt, DifferenceExcerpt, PartingExcerpt
+from ci_gate.tracing.payloads import differences_of
 
-__all__ = ["MOST_CHARS", "MOST_DIFFERENCES", "difference_of", "excerpt_of"]
+__all__ = ["MOST_CHARS", "MOST_DIFFERENCES", "difference_of", "excerpt_of", "places_of"]
 
 MOST_CHARS: Final = 400
 """Characters of a call, an answer or a value that are kept."""
@@ -57,6 +60,32 @@ def difference_of(difference: Difference) -> DifferenceExcerpt:
         baseline=None if difference.kind == "added" else before,
         candidate=None if difference.kind == "removed" else after,
     )
+
+
+def places_of(before: Any, after: Any, *, limit: int, most_chars: int) -> list[str]:
+    """Return the first places where two inputs differ, each as text that is safe to print.
+
+    Values are JSON, so that it is seen where a text begins and ends.
+
+    Parameters
+    ----------
+    before, after : Any
+        JSON.
+    limit : int
+        Places at most.
+    most_chars : int
+        Of a path and of a value.
+    """
+
+    def shown(value: Any, *, is_there: bool) -> str:
+        return printable(encode(value).decode(), limit=most_chars) if is_there else "nothing"
+
+    return [
+        f"at {printable(one.path, limit=most_chars)}: "
+        f"{shown(one.baseline, is_there=one.kind != 'added')} is now "
+        f"{shown(one.candidate, is_there=one.kind != 'removed')}"
+        for one in differences_of(before, after, limit=limit)
+    ]
 
 
 def _text(value: Any) -> str:

@@ -8,7 +8,7 @@ import msgspec
 
 from ci_gate.model.trace import TraceRecord
 from ci_gate.model.trace_findings import ABSENT, Difference, Divergence, Parting
-from ci_gate.tracing.excerpts import MOST_CHARS, excerpt_of
+from ci_gate.tracing.excerpts import MOST_CHARS, excerpt_of, places_of
 
 
 def _record(given: Any, output: Any, **fields: Any) -> TraceRecord:
@@ -82,3 +82,17 @@ def test_long_texts_are_cut_and_lone_surrogates_spelt_out():
     assert len(found.candidate.call) < 2 * MOST_CHARS
     assert found.candidate.answer == "\\ud800"
     msgspec.json.encode(found)
+
+
+def test_places_say_where_a_text_begins_and_ends():
+    """What is missing on a side is nothing, and no text that says so."""
+    before = {"to": "a is now b.", "gone": 1, "same": 2}
+    after = {"to": "\u202eb", "same": 2, "new": None}
+
+    found = places_of(before, after, limit=3, most_chars=40)
+
+    assert found[0].startswith('at $.to: "a is now b." is now "')
+    assert "\u202e" not in found[0]
+    assert found[1:] == ["at $.gone: 1 is now nothing", "at $.new: nothing is now null"]
+    assert places_of(before, after, limit=1, most_chars=40) == found[:1]
+    assert places_of(before, before, limit=1, most_chars=40) == []
