@@ -215,8 +215,10 @@ class TrialSandbox(Protocol):
         recording has no such call here.
         """
 
-    def finish(self, reported: Sequence[Step]) -> TraceRef | None:
-        """End the trial's trace and say where it is; ``reported`` is recorded if nothing was seen.
+    def finish(self, trajectory: Trajectory) -> TraceRef | None:
+        """End the trial's trace with how it ended, and say where it is.
+
+        The steps that the trajectory reports are recorded where none was seen.
 
         Raises ``GateError`` where the trace cannot be kept.
         """

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ci_gate.model.suite import GraderSpec, PlannedTrial, Task
-from ci_gate.model.trial import Step
+from ci_gate.model.trial import Step, Trajectory
 from ci_gate.ports import Observation
 
 
@@ -72,7 +72,7 @@ class BareWorld:
         """Answer nothing: every call is made."""
         raise AssertionError("nobody is to be asked")
 
-    def finish(self, reported: Sequence[Step]) -> None:
+    def finish(self, trajectory: Trajectory) -> None:
         """Keep no trace."""
 
     def close(self) -> None:

@@ -149,6 +149,8 @@ class Bench:
         started_s = self._clock.monotonic()
         trajectory = await self._ran(trial, sandbox)
         duration_s = self._clock.monotonic() - started_s
+        if trajectory.duration_s is not None:  # known from when it ran
+            duration_s = trajectory.duration_s
         trajectory = msgspec.structs.replace(trajectory, duration_s=duration_s)
         judgement = await self._judgement(trial, trajectory, sandbox)
         record = record_of(
@@ -207,8 +209,8 @@ class Bench:
 async def _finished(sandbox: TrialSandbox, trajectory: Trajectory) -> TraceRef | None:
     """End the trial's trace, which keeps the world as the graders saw it."""
     if _is_empty(sandbox):
-        return sandbox.finish(trajectory.steps)
-    return await in_thread(lambda: sandbox.finish(trajectory.steps))
+        return sandbox.finish(trajectory)
+    return await in_thread(lambda: sandbox.finish(trajectory))
 
 
 def _is_empty(sandbox: TrialSandbox) -> bool:

@@ -16,10 +16,11 @@ from ci_gate import config as configuration
 from ci_gate.config import Config, SuiteConfig
 from ci_gate.errors import FileFormatError, UsageError, printable
 from ci_gate.gate.project import nearest_config
-from ci_gate.gate.recorded_worlds import RESULT, state_of
+from ci_gate.gate.recorded_worlds import state_of
 from ci_gate.gate.suites import configured_suite
 from ci_gate.model.suite import Task
 from ci_gate.model.trace import Trace, TraceHeader
+from ci_gate.model.trace_result import RESULT
 from ci_gate.model.trial import TrialRecord
 from ci_gate.store.runs import load_run
 
@@ -130,6 +131,7 @@ def incident_of(trace: Trace, path: Path, traces: Path, known: Known) -> Inciden
         title=f"{printable(header.task)}, trial {header.trial or 0}",
         told={"instruction": _TO_FILL_IN} if task is None else _told(task),
         tags=() if task is None else task.tags,
+        answer=_text(result.get("answer")),
         fixture=_fixture(task),
         ended=None if record is None else _ended(record.status.value, record.reason),
         remarks=(*known.remarks, *remarks),

@@ -30,7 +30,6 @@ from ci_gate.gate.lone import (
     require_function,
     with_faults,
 )
-from ci_gate.gate.recorded_worlds import RESULT
 from ci_gate.gate.recording import TRACES, redactor_maker
 from ci_gate.gate.replay import EXIT_STATUS, LastRecord
 from ci_gate.gate.run_journal import RunInterrupted
@@ -38,8 +37,9 @@ from ci_gate.gate.tool import tool_name
 from ci_gate.machine import failed_write
 from ci_gate.model.run import StopReason
 from ci_gate.model.suite import PlannedTrial
-from ci_gate.model.trace import Origin, TraceHeader, TraceRef
+from ci_gate.model.trace import Origin, TraceHeader
 from ci_gate.model.trace_findings import Ledger
+from ci_gate.model.trace_result import RESULT
 from ci_gate.model.trial import Status, Trajectory, TrialRecord
 from ci_gate.model.verdict import ExitCode
 from ci_gate.prng import format_seed
@@ -54,7 +54,7 @@ from ci_gate.store.traces import TraceWriter
 __all__ = ["LoneRecorded", "LoneRequest", "record_alone"]
 
 _OUTPUT: Final = ".ci-gate"
-_SAID: Final = {Status.PASSED: "finished", Status.FAILED: "failed", Status.ERRORED: "errored"}
+_FINISHED: Final = "finished"
 
 
 class LoneRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -200,7 +200,7 @@ def _is_taken_now(path: Path) -> bool:
 
 
 class _LoneRecorder(Recorder):
-    """A recorder whose trace ends with how the run ended, also where it made no call."""
+    """A recorder of a run that nobody judges: where it did not fail it has finished."""
 
     def __init__(self, path: Path, header: TraceHeader, run: _Run) -> None:
         super().__init__(
@@ -210,24 +210,11 @@ class _LoneRecorder(Recorder):
             contents=Contents(path.parent),
             complain=run.troubles.append,
         )
-        self._witness = run.witness
 
-    def finish(self) -> TraceRef | None:
-        """End the trace and say where it is; None where nothing could be recorded."""
-        self.record_state(RESULT, _result(self._witness.trajectory or Trajectory()))
-        return super().finish()
-
-
-def _result(trajectory: Trajectory) -> Mapping[str, Any]:
-    return {
-        "status": _SAID[trajectory.status or Status.PASSED],
-        "reason": trajectory.reason,
-        "answer": trajectory.answer,
-        "turns": trajectory.turns,
-        "tokens": trajectory.tokens,
-        "cost_usd": trajectory.cost_usd,
-        "printed": trajectory.output_tail,
-    }
+    def record_state(self, name: str, state: Mapping[str, Any]) -> None:
+        """Write a state; what was not judged has not passed."""
+        is_unjudged = name == RESULT and state["status"] == Status.PASSED
+        super().record_state(name, {**state, "status": _FINISHED} if is_unjudged else state)
 
 
 class _Run:

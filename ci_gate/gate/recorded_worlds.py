@@ -18,10 +18,7 @@ from ci_gate.sandbox.fixtures import DATABASE, FOLDER_SCRIPT, WORK
 from ci_gate.sandbox.states import StateError, restore
 from ci_gate.store.contents import FOLDER, Contents
 
-__all__ = ["RESULT", "fixture_in", "state_of", "traces_folder_of", "world_in"]
-
-RESULT = "result"
-"""Name of the state that says how a run outside any suite ended."""
+__all__ = ["fixture_in", "state_of", "traces_folder_of", "world_in"]
 
 
 def traces_folder_of(path: Path) -> Path:

@@ -23,12 +23,13 @@ from ci_gate.gate.lone import (
     require_function,
     with_faults,
 )
-from ci_gate.gate.recorded_worlds import RESULT, fixture_in, state_of, traces_folder_of
+from ci_gate.gate.recorded_worlds import fixture_in, state_of, traces_folder_of
 from ci_gate.gate.replay import Replayed, ReplayRequest, opened, play, replay
 from ci_gate.gate.replaying import Found, Playback
 from ci_gate.gate.walking import without_haste
 from ci_gate.model.suite import PlannedTrial
 from ci_gate.model.trace import Origin, TraceHeader
+from ci_gate.model.trace_result import RESULT
 from ci_gate.prng import parse_seed
 from ci_gate.sandbox.states import StateError
 from ci_gate.store.contents import Contents

@@ -22,6 +22,8 @@ from ci_gate.gate.worktree import sweep_lost
 from ci_gate.model.run import RunHeader, StopReason
 from ci_gate.model.suite import PlannedTrial, Suite
 from ci_gate.model.trace import Trace, TraceHeader, TraceRecord
+from ci_gate.model.trace_meta import STATE
+from ci_gate.model.trace_result import RESULT
 from ci_gate.model.trial import TrialRecord
 from ci_gate.model.twice import Twice
 from ci_gate.prng import derive_seed
@@ -155,8 +157,15 @@ class _Pair:
     def _trace(self, traces: Path) -> Trace:
         planned = self._planned
         path = trace_file(traces, planned.task.id, planned.trial, planned.repeat)
-        # A trial that makes no call has no trace.
-        return read_trace(path) if path.is_file() else Trace(header=TraceHeader(), records=())
+        if not path.is_file():
+            return Trace(header=TraceHeader(), records=())
+        return _without_result(read_trace(path))
+
+
+def _without_result(trace: Trace) -> Trace:
+    """Return the trace without how the trial ended: answers are compared by themselves."""
+    kept = (one for one in trace.records if (one.kind, one.name) != (STATE, RESULT))
+    return msgspec.structs.replace(trace, records=tuple(kept))
 
 
 def _compared(planned: PlannedTrial, first: _Run, second: _Run) -> Twice:

@@ -16,6 +16,7 @@ from ci_gate.errors import UsageError, printable
 from ci_gate.gate.replaying import Found, Playback
 from ci_gate.model.suite import PlannedTrial, Task
 from ci_gate.model.trace import TraceRecord
+from ci_gate.model.trace_meta import STATE
 from ci_gate.model.trial import Status, Trajectory
 from ci_gate.ports import Observation, ReplayDrifted, TrialRunner, TrialSandbox
 from ci_gate.sandbox.answering import Reconciliation
@@ -68,11 +69,12 @@ class WalkedPlayback(Playback):
         self, found: Found, config: Config, environment: Mapping[str, str], walk: Walk
     ) -> None:
         super().__init__(found, config, environment)
-        if walk.until is not None and walk.until >= len(self.trace.records):
+        last = max((one.order for one in self.trace.records if one.kind != STATE), default=-1)
+        if walk.until is not None and walk.until > last:
             raise UsageError(
                 f"there is no call {walk.until}",
                 where=printable(self.path),
-                hint=f"Its last is {len(self.trace.records) - 1}; see `ci-gate trace show`.",
+                hint=f"Its last is {last}; see `ci-gate trace show`.",
             )
         self.is_stopped = walk.until is not None
         self.walked: list[TraceRecord] = []

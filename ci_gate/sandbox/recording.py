@@ -163,7 +163,7 @@ class Recorder:
     Parameters
     ----------
     begin : callable
-        Begins the trace; called at the first call, because a trial without calls has none.
+        Begins the trace; called at its first record, because a trial that did not end has none.
     redactor : Redactor
         Of this trial: what it learns in one call it takes out of later ones.
     ignored : Ignored

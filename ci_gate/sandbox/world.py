@@ -16,7 +16,8 @@ import msgspec
 from ci_gate.model.amounts import MOST_MS, amount_within, count_within
 from ci_gate.model.trace import Determinism, TraceRecord, TraceRef
 from ci_gate.model.trace_meta import is_draw
-from ci_gate.model.trial import Step
+from ci_gate.model.trace_result import RESULT, result_of
+from ci_gate.model.trial import Step, Trajectory
 from ci_gate.model.usage import Spent
 from ci_gate.ports import First, Observation
 from ci_gate.redaction import Redactor
@@ -112,7 +113,6 @@ class World:
         self._source = source
         self._before = before
         self._initial_state = initial_state
-        self._has_state = before is not None
 
     @property
     def folder(self) -> Path | None:
@@ -341,7 +341,7 @@ class World:
         ReplayDrifted
             The recording has something else here.
         """
-        if at_end and not self._steps:  # a trial without calls has no trace
+        if at_end and not self._steps:  # nothing was called that it could follow
             return
         if self._source is not None:
             self._source.answer(lane, kind, name, arguments)
@@ -372,13 +372,13 @@ class World:
         if before is not None:
             recorder.record_state("before", before)
 
-    def finish(self, reported: Sequence[Step]) -> TraceRef | None:
+    def finish(self, trajectory: Trajectory) -> TraceRef | None:
         """End the trial's trace and say where it is; None where nothing was recorded.
 
         Parameters
         ----------
-        reported : sequence of Step
-            The calls that the agent says it made; recorded where none was seen.
+        trajectory : Trajectory
+            How the trial ended. The calls that it says were made are recorded where none was seen.
 
         Raises
         ------
@@ -390,16 +390,15 @@ class World:
             return None
         self._begin(recorder)
         if not self._steps:
-            for step in reported:
+            for step in trajectory.steps:
                 recorder.record(
                     _call_of(step, self._meter.measure(step.kind, step.name, step.output))
                 )
         self._record_end(recorder)
+        recorder.record_state(RESULT, result_of(_without_secrets(trajectory, recorder.redactor)))
         return recorder.finish()
 
     def _record_end(self, recorder: Recorder) -> None:
-        if not self._has_state and self._reserved is None:
-            return
         if self.folder is not None:
             after = recorder.state_of(self.folder)
             if after is not None:
@@ -438,6 +437,18 @@ class World:
         self._reserve = self._reserved = None
         if folder is not None:
             remove_folder(folder)
+
+
+def _without_secrets(trajectory: Trajectory, redactor: Redactor) -> Trajectory:
+    """Return how a trial ended as it is shown: what was printed is looked through as such."""
+    answer, reason = trajectory.answer, trajectory.reason
+    return msgspec.structs.replace(
+        trajectory,
+        answer=None if answer is None else redactor.text(answer),
+        reason=None if reason is None else redactor.reason(reason),
+        output_tail=redactor.text(trajectory.output_tail),
+        measures={redactor.name(name): x for name, x in trajectory.measures.items()},
+    )
 
 
 def _step_of(call: Call) -> Step:

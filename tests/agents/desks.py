@@ -83,7 +83,7 @@ class ScriptedWorld:
         """Answer nothing: every call is made."""
         raise AssertionError("nobody is to be asked")
 
-    def finish(self, reported: Sequence[Step]) -> None:
+    def finish(self, trajectory: Trajectory) -> None:
         """Keep no trace."""
 
     def close(self) -> None:

@@ -119,7 +119,8 @@ def test_the_first_trial_of_the_new_task_is_the_incident_again(desk):
 
     assert (made.status, made.out) == (0, "evals/twice.toml\n")
     assert ran.status == 0, ran.err
-    assert [one["type"] for one in tomli.loads(unmarked)["graders"]] == ["sql", "file", "state"]
+    types = [one["type"] for one in tomli.loads(unmarked)["graders"]]
+    assert types == ["sql", "file", "state", "answer"]
     again = read_trace(desk.path / ".ci-gate/traces/twice/0.jsonl")
     assert again.header.seed == read_trace(incident).header.seed
     assert any(fault for *_, fault in _calls(incident))

@@ -273,8 +273,9 @@ def test_a_changed_trace_is_refused(till):
 
 
 def test_a_task_that_was_never_recorded_is_refused_in_a_sandbox(till):
-    """One that makes no call needs no recording, as far as its run file says so."""
-    shutil.rmtree(till.path / ".ci-gate/traces/pay")
+    """Each of them, for no run file says which made no call."""
+    shutil.rmtree(till.path / ".ci-gate/traces")
+    (till.path / ".ci-gate/traces").mkdir()
     (till.path / ".ci-gate/till.run.jsonl").unlink()
 
     ended = _gate(till, "run", "--mode", "sandboxed", "--traces", ".ci-gate")

@@ -145,6 +145,7 @@ def test_every_call_of_a_trial_is_in_its_trace(recorded):
         ("tool", "refund"),
         ("kv", "get"),
         ("state", "after"),
+        ("state", "result"),
     ]
     assert lines[3]["tokens"] == 12
     assert record["trace"].startswith("traces/refund-1-")
@@ -156,7 +157,7 @@ def test_the_recorded_traces_are_whole(recorded):
     ended = recorded.gate("trace", "verify", *map(str, traces(recorded).values()))
 
     assert ended.status == 0
-    assert ended.out.count(": 5 calls and 2 states, sha256:") == 2
+    assert ended.out.count(": 5 calls and 3 states, sha256:") == 2
 
 
 @pytest.mark.slow
@@ -453,7 +454,7 @@ def test_a_meta_file_fits_its_trace_or_is_found(recorded):
 def test_a_changed_content_of_the_world_is_refused(recorded, change, message):
     """The graders would judge another world than the recorded one."""
     folder = recorded.path / ".ci-gate" / "traces" / ".contents"
-    last = json.loads(traces(recorded)["0.jsonl"].read_text().splitlines()[-2])
+    last = json.loads(traces(recorded)["0.jsonl"].read_text().splitlines()[-3])
     digest = next(iter(last["output"]["files"].values()))["digest"].removeprefix("sha256:")
     change(folder / digest[:2] / digest[2:])
 
@@ -699,7 +700,7 @@ def test_calls_and_states_are_counted_apart(recorded):
     """As `trace show` counts them."""
     path = str(traces(recorded)["0.jsonl"])
 
-    assert f"{path}: 5 calls and 2 states, sha256:" in recorded.gate("trace", "verify", path).out
+    assert f"{path}: 5 calls and 3 states, sha256:" in recorded.gate("trace", "verify", path).out
     assert "5 calls, " in recorded.gate("trace", "show", path).out
 
 
