@@ -32,6 +32,7 @@ from ci_gate.model.trial import Cause, Grade, Status, TrialRecord
 from ci_gate.prng import format_seed, parse_seed
 from ci_gate.store.answers import are_identical, known_answers
 from ci_gate.store.files import open_regular
+from ci_gate.store.initial_states import in_one_state
 from ci_gate.store.judged import judged_by
 from ci_gate.store.measures import FaultCounts, counted, measured, process_measured, tool_calls
 from ci_gate.store.scan import Scan, check_seed, digests_of, lines_of, scan
@@ -218,7 +219,8 @@ def to_side(run: RunFile, *, tasks: Mapping[str, str | None] | None = None) -> S
 
 
 def _to_side(run: RunFile, tasks: Mapping[str, str | None] | None, *, measuring: bool) -> Side:
-    groups = {task: list(lines) for task, lines in groupby(run.records, key=attrgetter("task"))}
+    by_task = groupby(run.records, key=attrgetter("task"))
+    groups = {task: in_one_state(list(lines)) for task, lines in by_task}
     absent: dict[str, list[TrialRecord]] = {task: [] for task in tasks or () if task not in groups}
     groups = dict(sorted({**groups, **absent}.items()))
     repeats = _repeats(run)

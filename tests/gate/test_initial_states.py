@@ -122,3 +122,15 @@ def test_a_state_that_cannot_be_read_whole_has_no_digest(tmp_path: Path) -> None
     (tmp_path / "tables.json").write_text("[")
     assert state_digest({"folder": str(tmp_path)}) is None
     assert states_of([TrialRecord(task="refund", trial=0, status=Status.PASSED)]) == {}
+
+
+def test_tables_in_memory_are_part_of_the_state(tmp_path: Path) -> None:
+    """A row of the task's own tables makes another state, its identity and time make none."""
+    states = []
+    with WorldFactory(tmp_path / "scratch", None, state_of=state_digest) as factory:
+        for number, fields in enumerate([{}, {"identity": {"user": "ada"}}, {"now": "x"}]):
+            task = task_of(f"t{number}", tables={"orders": [{"id": 1}]}, **fields)
+            states.append(factory.open(trial_of(task)).initial_state)
+        other = task_of("other", tables={"orders": [{"id": 2}]})
+        assert factory.open(trial_of(other)).initial_state not in {None, *states}
+    assert len(set(states)) == 1

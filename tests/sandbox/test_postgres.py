@@ -174,3 +174,22 @@ os.kill(os.getpid(), 9)
     other.close()
     living.close()
     assert left_on(server) == []
+
+
+def test_a_state_that_differs_when_a_run_is_resumed_is_contaminated(
+    server: str, tmp_path: Path
+) -> None:
+    """Rows of PostgreSQL are part of what a trial starts in, and chance keeps no state."""
+    task = task_with(tmp_path, "CREATE TABLE t (x) AS SELECT random()")
+    before: dict[str, str] = {}
+    for _ in range(2):
+        databases = TrialDatabases({SERVER: server})
+        with WorldFactory(
+            tmp_path / "scratch", None, postgres=databases, state_of=lambda _: "0" * 16
+        ) as worlds:
+            worlds.expect(before)
+            if before:
+                with pytest.raises(ContaminatedWorldError, match="before the run was resumed"):
+                    worlds.open(trial_of(task, 1))
+            else:
+                before[task.id] = worlds.open(trial_of(task)).initial_state or ""
