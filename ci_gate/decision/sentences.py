@@ -160,8 +160,8 @@ def _rechecked(around: Circumstances) -> str:
 
 def _no_credentials(facts: Comparison, policy: Policy, around: Circumstances) -> str:
     return (
-        "The run lacks the credentials that the agent needs, and was not started: somebody with "
-        "access to them can run it."
+        "The run lacks the credentials that the agent or its judge needs, and was not started: "
+        "somebody with access to them can run it."
     )
 
 

@@ -10,6 +10,7 @@ from ci_gate.config import SuiteConfig
 from ci_gate.gate.bar import Bar, find_bar
 from ci_gate.gate.calm import Calm, require_faults, run_in_calm
 from ci_gate.gate.committed import refuse_committed_runs
+from ci_gate.gate.judges import lacks_key
 from ci_gate.gate.kept import Kept, find_kept
 from ci_gate.gate.measure import Measured, measure, require_ready
 from ci_gate.gate.modes import refuse_answered, results_of, with_mode
@@ -117,12 +118,20 @@ def _check_suite(
 
         candidate = nothing_run(prepared)
         return judge(project, suite, bar, candidate, unchanged_agent=True)
+    if lacks_key(project, prepared.suite, request.environment):
+        return _without_key(project, suite, bar, prepared)
     require_ready(project, prepared, options)
     preload_judging()
     prelude = prelude_of(project, prepared.suite, kept, request.announce)
     measured = measure(project, prepared, options, watch)
     verdict = _judged(project, suite, bar, prepared, measured, request, watch)
     return prelude.onto(verdict, project, measured)
+
+
+def _without_key(project: Project, suite: SuiteConfig, bar: Bar, prepared: Prepared) -> Verdict:
+    from ci_gate.gate.judge import judge
+
+    return judge(project, suite, bar, nothing_run(prepared), no_credentials=True)
 
 
 def _judged(

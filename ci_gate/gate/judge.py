@@ -33,6 +33,7 @@ def judge(
     candidate: Side,
     *,
     unchanged_agent: bool = False,
+    no_credentials: bool = False,
     warnings: Sequence[str] = (),
     recheck: Recheck | None = None,
     calm: Side | None = None,
@@ -48,6 +49,8 @@ def judge(
     candidate : Side
     unchanged_agent : bool
         The candidate was not run because nothing changed.
+    no_credentials : bool
+        It was not run because a key is missing.
     warnings : sequence of str
         What was noticed while it was made.
     recheck : Recheck or None
@@ -62,6 +65,7 @@ def judge(
         baseline_edited=(bar.edited or bar.anchor_edited) and pull_request,
         labelled=project.labelled,
         unchanged_agent=unchanged_agent,
+        no_credentials=no_credentials,
         policy_digest=policy_digest(policy),
         provenance=_provenance(project, bar, candidate),
         replay_command=replay_command(project, suite),

@@ -36,6 +36,7 @@ __all__ = [
     "calibration_path",
     "find_calibration",
     "judge_digest",
+    "lacks_key",
     "parameters_of",
     "require_calibrated",
     "uncalibrated",
@@ -124,12 +125,29 @@ def require_calibrated(
     if not uses:
         return
     require_client()
-    address_of(project.config, environment)
+    if not lacks_key(project, loaded, environment):
+        address_of(project.config, environment)
     if project.config.policy_of(suite).mode == "advisory":
         return
     problems = list(_problems(project, uses))
     if problems:
         raise JudgeError.of(problems)
+
+
+def lacks_key(project: Project, suite: Suite, environment: Mapping[str, str]) -> bool:
+    """Return whether a pull request is run without the judge's key, as those from forks are.
+
+    Parameters
+    ----------
+    project : Project
+    suite : Suite
+        Whose tasks may have judges.
+    environment : mapping
+    """
+    name = project.config.judge.api_key_env
+    if name is None or not project.judges_a_pull_request or environment.get(name, "").strip():
+        return False
+    return any(spec.type == KIND for task in suite.tasks for spec in task.graders)
 
 
 def _problems(project: Project, uses: Sequence[JudgeUse]) -> Iterator[Problem]:

@@ -203,6 +203,19 @@ def test_a_change_cannot_bring_its_own_calibration(desk: Desk) -> None:
     assert desk.gate("check", CI_GATE_LABELLED="1", **variables).status == 0
 
 
+def test_a_pull_request_without_the_key_is_not_run(desk: Desk) -> None:
+    """A fork has no secrets: nothing is asked and nothing run, and somebody else can run it."""
+    desk.calibrate()
+    desk.place.commit("calibrate")
+    desk.place.git("branch", "base")
+    count = len(desk.server.requests)
+    ended = desk.gate("check", JUDGE_KEY="", CI_GATE_BASE_REF="refs/heads/base")
+    assert ended.status == 3, ended.err
+    assert desk.verdict()["reasons"][0]["code"] == "no-credentials"
+    assert len(desk.server.requests) == count
+    assert not (desk.place.path / ".ci-gate/desk.run.jsonl").exists()
+
+
 @pytest.mark.slow
 def test_another_model_is_another_judge(desk: Desk) -> None:
     """A model that was not calibrated cannot gate; one that was changes what is compared."""
