@@ -74,11 +74,14 @@ class GraderKind(NamedTuple):
         Returns the grader of a spec that ``validate`` has passed.
     cost : GraderCost
         What asking it takes, and so when it is asked.
+    sees_world : bool
+        It may look at what the trial left, so that it cannot judge where that is unknown.
     """
 
     validate: Callable[[GraderSpec], Sequence[str]]
     build: Callable[[GraderSpec, GraderPorts], Grader]
     cost: GraderCost = GraderCost.LOOK
+    sees_world: bool = True
 
     def made(self, spec: GraderSpec, ports: GraderPorts) -> RankedGrader:
         """Return the grader of a spec with its rank."""
@@ -86,7 +89,7 @@ class GraderKind(NamedTuple):
 
 
 GRADERS: Final[Mapping[str, GraderKind]] = {
-    "answer": GraderKind(answer.validate, lambda spec, _: answer.build(spec)),
+    "answer": GraderKind(answer.validate, lambda spec, _: answer.build(spec), sees_world=False),
     "sql": GraderKind(sql.validate, lambda spec, _: sql.build(spec)),
     "file": GraderKind(file.validate, lambda spec, _: file.build(spec)),
     "state": GraderKind(
@@ -98,7 +101,9 @@ GRADERS: Final[Mapping[str, GraderKind]] = {
         lambda spec, ports: own.build(spec, call=ports.call, initial=ports.initial),
         GraderCost.OWN,
     ),
-    "rules": GraderKind(rules.validate, lambda spec, _: rules.build(spec), GraderCost.RULE),
+    "rules": GraderKind(
+        rules.validate, lambda spec, _: rules.build(spec), GraderCost.RULE, sees_world=False
+    ),
     "judge": GraderKind(
         judge.validate,
         lambda spec, ports: judge.build(

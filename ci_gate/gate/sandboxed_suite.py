@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,7 +21,9 @@ from ci_gate.gate.replaying import put_end
 from ci_gate.model.run import AnsweredMode, Plan
 from ci_gate.model.suite import PlannedTrial, Suite, Task
 from ci_gate.model.trace import Trace
+from ci_gate.model.trace_meta import STATE
 from ci_gate.model.trial import Status, Trajectory, TrialRecord
+from ci_gate.plugins import GRADERS
 from ci_gate.ports import TrialErrored, TrialRunner, TrialSandbox
 from ci_gate.sandbox.ignoring import Ignored
 from ci_gate.sandbox.library import Library, Reader, SandboxedSource
@@ -31,9 +33,6 @@ from ci_gate.store.journal import TrialKey
 from ci_gate.store.traces import read_trace
 
 __all__ = ["SandboxedSuite"]
-
-_BY_ANSWER: Final = frozenset({"answer"})
-"""Graders that do not look at the trial's world."""
 
 
 class _Shelf(NamedTuple):
@@ -162,7 +161,7 @@ class SandboxedSuite:
         place = source.reader.recording
         if place is not None:
             put_end(world, shelf.traces[place].records, self._contents)
-        elif any(spec.type not in _BY_ANSWER for spec in trial.task.graders):
+        elif any(GRADERS[spec.type].sees_world for spec in trial.task.graders):
             raise TrialErrored(
                 "sandboxed: no recording has just these calls, so how they leave the world is "
                 "unknown"
@@ -174,7 +173,7 @@ class SandboxedSuite:
 
 
 def _has_end(trace: Trace) -> bool:
-    return any((record.kind, record.name) == ("state", "after") for record in trace.records)
+    return any((record.kind, record.name) == (STATE, "after") for record in trace.records)
 
 
 class _Sandboxed:

@@ -70,6 +70,15 @@ def test_the_same_calls_end_in_the_recorded_world(tmp_path):
     assert _ended(_suite(tmp_path, task, *_PAID), task, "pay") == [{"files": {}}]
 
 
+@pytest.mark.parametrize("kind", ["sql", "file", "state", "python", "judge"])
+def test_graders_of_the_world_do_not_guess_at_it(tmp_path, kind):
+    """One of them is enough, whatever else a task is judged by."""
+    task = task_of(graders=(spec_of("rules"), spec_of(kind)))
+
+    with pytest.raises(TrialErrored, match="no recording has just these calls"):
+        _ended(_suite(tmp_path, task, *_PAID), task)
+
+
 @pytest.mark.parametrize("called", [(), ("pay", "pay"), ("pay", "unknown")])
 def test_the_end_of_other_calls_is_unknown_to_graders_of_the_world(tmp_path, called):
     """One call less, one more, one that nobody knows: neither pass nor failure."""
@@ -79,9 +88,10 @@ def test_the_end_of_other_calls_is_unknown_to_graders_of_the_world(tmp_path, cal
         _ended(_suite(tmp_path, task, *_PAID), task, *called)
 
 
-def test_graders_of_the_answer_alone_judge_any_trial(tmp_path):
+@pytest.mark.parametrize("kinds", [("answer",), ("rules",), ("rules", "answer")])
+def test_graders_of_the_answer_and_the_way_judge_any_trial(tmp_path, kinds):
     """They do not look at the world."""
-    task = task_of(graders=(spec_of("answer"),))
+    task = task_of(graders=tuple(map(spec_of, kinds)))
 
     assert _ended(_suite(tmp_path, task, *_PAID), task, "pay", "pay") == []
 
