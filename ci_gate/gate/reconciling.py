@@ -11,8 +11,9 @@ import msgspec
 
 from ci_gate.errors import FileFormatError, GateError, Problem, printable
 from ci_gate.gate.traces import StoredContents
+from ci_gate.model.calls import MODEL_CALL, TOOL_CALL
 from ci_gate.model.trace_findings import Mismatch, Reconciled
-from ci_gate.model.trace_meta import MODEL, MetaTally, TraceMeta
+from ci_gate.model.trace_meta import MetaTally, TraceMeta
 from ci_gate.model.trial import TrialRecord
 from ci_gate.store.files import is_file
 from ci_gate.store.runs import load_run
@@ -116,12 +117,12 @@ def _mismatches(record: TrialRecord, tally: MetaTally, meta: TraceMeta) -> Itera
 
 
 def _found(tally: MetaTally, meta: TraceMeta) -> Mapping[str, Any]:
-    asked = [entry for entry in meta.by_name if entry.kind == MODEL]
+    asked = [entry for entry in meta.by_name if entry.kind == MODEL_CALL]
     is_whole = tally.models_say_tokens
     return {
         "tokens": meta.tokens if asked and is_whole else None,
         "cost_usd": meta.cost_usd if asked and is_whole and not meta.unpriced else None,
-        "tool_calls": tally.calls_of("tool"),
+        "tool_calls": tally.calls_of(TOOL_CALL),
         "faults": sum(meta.faults.values()),
     }
 

@@ -18,6 +18,7 @@ from ci_gate.gate.recording import redactor_maker, traces_folder
 from ci_gate.model.breaches import is_breach
 from ci_gate.model.suite import PlannedTrial
 from ci_gate.model.trace import Trace, TraceRecord
+from ci_gate.model.trace_meta import STATE
 from ci_gate.model.trial import Status, Trajectory
 from ci_gate.ports import ReplayDrifted, TrialErrored, TrialRunner, TrialSandbox
 from ci_gate.sandbox.answering import Reconciliation, StrictSource
@@ -186,7 +187,7 @@ def put_end(world: World, records: Sequence[TraceRecord], contents: Contents) ->
         raise TrialErrored(
             "replay: a recording has no PostgreSQL database; run it with --live or --mode record"
         )
-    after = [r.output for r in records if (r.kind, r.name) == ("state", "after")]
+    after = [r.output for r in records if (r.kind, r.name) == (STATE, "after")]
     try:
         for state in after:
             world.replace(_as_mapping(state), contents)

@@ -9,6 +9,7 @@ from pathlib import Path
 from ci_gate.errors import FileFormatError, Problem, UsageError, printable
 from ci_gate.model.trace import Trace, TraceFooter, TraceRecord
 from ci_gate.model.trace_findings import Ledger, TraceDiff
+from ci_gate.model.trace_meta import STATE
 from ci_gate.store.contents import FOLDER as CONTENTS
 from ci_gate.store.contents import ContentsCheck
 from ci_gate.store.traces import TraceReading, read_trace
@@ -43,7 +44,7 @@ def show(path: Path) -> Trace:
 
 def totals(trace: Trace) -> Ledger:
     """Return what the calls of a trace cost; the states of its world are none."""
-    return ledger_of(record for record in trace.records if record.kind != "state")
+    return ledger_of(record for record in trace.records if record.kind != STATE)
 
 
 def verify(paths: Sequence[Path]) -> list[Verified]:

@@ -19,6 +19,7 @@ from ci_gate.gate.replay import LastRecord, find_task
 from ci_gate.gate.run_journal import RunInterrupted
 from ci_gate.gate.witness import Witness
 from ci_gate.gate.worktree import sweep_lost
+from ci_gate.model.calls import MODEL_CALL
 from ci_gate.model.run import RunHeader, StopReason
 from ci_gate.model.suite import PlannedTrial, Suite
 from ci_gate.model.trace import Trace, TraceHeader, TraceRecord
@@ -28,7 +29,7 @@ from ci_gate.model.trial import TrialRecord
 from ci_gate.model.twice import Twice
 from ci_gate.prng import derive_seed
 from ci_gate.sandbox.ignoring import Ignored
-from ci_gate.sandbox.model_answers import MODEL, ModelAnswers
+from ci_gate.sandbox.model_answers import ModelAnswers
 from ci_gate.store.paths import trace_file
 from ci_gate.store.traces import read_trace
 from ci_gate.tracing.divergence import diff_traces
@@ -146,7 +147,7 @@ class _Pair:
         )
 
     def _answers(self, trace: Trace) -> ModelAnswers | None:
-        if not any(record.kind == MODEL for record in trace.records):
+        if not any(record.kind == MODEL_CALL for record in trace.records):
             return None
         return ModelAnswers(
             trace.records,
@@ -176,7 +177,7 @@ def _compared(planned: PlannedTrial, first: _Run, second: _Run) -> Twice:
         records=(first.record, second.record),
         answers=(first.answer, second.answer),
         calls=len(records),
-        models=sum(record.kind == MODEL for record in records),
+        models=sum(record.kind == MODEL_CALL for record in records),
         head=records[-1].digest if records else None,
         first=_first_difference(first.trace, second.trace),
         diff=diff_traces(first.trace, second.trace),

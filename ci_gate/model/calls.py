@@ -1,15 +1,19 @@
-"""What a trial's calls of models say together of whether its answers are new ones."""
+"""Kinds of calls, and what a trial's calls of models say of whether its answers are new ones."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from ci_gate.model.trial import Step
 
-__all__ = ["MODEL_CALL", "all_cached", "names_of_answers"]
+__all__ = ["MODEL_CALL", "TOOL_CALL", "all_cached", "names_of_answers"]
 
-MODEL_CALL = "llm"
-"""The kind of a step that is a call of a model."""
+MODEL_CALL: Final = "llm"
+"""The kind of a call of a model, as a step and in a trace."""
+
+TOOL_CALL: Final = "tool"
+"""And of a tool."""
 
 
 def all_cached(told: bool | None, steps: Sequence[Step]) -> bool | None:

@@ -12,15 +12,13 @@ from typing import Final
 import msgspec
 
 from ci_gate.model.amounts import MOST_COUNT, Count, Usd, amount_within, count_within
+from ci_gate.model.calls import MODEL_CALL
 from ci_gate.model.trace import TraceHeader, TraceRecord
 
-__all__ = ["MODEL", "STATE", "ErrorPlace", "MetaEntry", "MetaTally", "TraceMeta", "is_draw"]
+__all__ = ["STATE", "ErrorPlace", "MetaEntry", "MetaTally", "TraceMeta", "is_draw"]
 
 STATE: Final = "state"
 """Kind of the records that are no calls but states of the trial's world."""
-
-MODEL: Final = "llm"
-"""Kind of the calls that go to models."""
 
 _DRAWS: Final = frozenset({("rng", "draws"), ("rng", "uuid"), ("clock", "reads")})
 _NANO: Final = 1_000_000_000
@@ -173,7 +171,7 @@ class MetaTally:
         self._sums[key].add(record)
         self._total.add(record)
         self._lanes.add(record.lane)
-        self._silent_models += record.kind == MODEL and record.tokens is None
+        self._silent_models += record.kind == MODEL_CALL and record.tokens is None
         if record.fault is not None:
             self._faults[record.fault] += 1
         if record.is_error and self._first_error is None:

@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 from ci_gate.errors import printable
+from ci_gate.model.calls import TOOL_CALL
 from ci_gate.model.trial import Step
 
-__all__ = ["LOOP", "TOOL", "ToolCall", "identity", "json_bytes", "repeated", "tool_calls"]
+__all__ = ["LOOP", "ToolCall", "identity", "json_bytes", "repeated", "tool_calls"]
 
-TOOL: Final = "tool"
 """The kind of a step that is a call of a tool."""
 
 LOOP: Final = 3
@@ -44,7 +44,7 @@ class ToolCall(NamedTuple):
 
 def tool_calls(steps: Iterable[Step]) -> list[ToolCall]:
     """Return the calls of tools among the steps, in their order, numbered from 1."""
-    tools = (step for step in steps if step.kind == TOOL)
+    tools = (step for step in steps if step.kind == TOOL_CALL)
     return [ToolCall(number, step) for number, step in enumerate(tools, 1)]
 
 

@@ -11,9 +11,8 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ci_gate.model.calls import MODEL_CALL
+from ci_gate.model.calls import MODEL_CALL, TOOL_CALL
 from ci_gate.model.trial import Step
-from ci_gate.process.calls import TOOL
 from ci_gate.process.values import is_number
 
 __all__ = ["FixtureText", "argument_hallucination"]
@@ -121,7 +120,7 @@ def argument_hallucination(
     sources, lacking, looked_at = _Sources(), list[str | float](), 0
     sources.add(asked)
     for step in steps:
-        if step.kind == TOOL:
+        if step.kind == TOOL_CALL:
             values = list(_values(step.input))
             looked_at += len(values)
             if looked_at > _MOST_VALUES or sources.characters > _MOST_CHARACTERS:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ci_gate.model.calls import TOOL_CALL
 from ci_gate.model.trial import Step
-from ci_gate.process.calls import TOOL, ToolCall, identity, json_bytes
+from ci_gate.process.calls import ToolCall, identity, json_bytes
 from ci_gate.process.turns import in_turns, is_achieved_later
 
 __all__ = ["error_recovery", "useless_retries"]
@@ -21,7 +22,7 @@ def error_recovery(steps: Sequence[Step]) -> float | None:
     recovered = [
         is_achieved_later(call, calls[place + 1 :])
         for place, call in enumerate(calls)
-        if call.step.kind == TOOL and call.step.is_error and call.step.fault is None
+        if call.step.kind == TOOL_CALL and call.step.is_error and call.step.fault is None
     ]
     return sum(recovered) / len(recovered) if recovered else None
 

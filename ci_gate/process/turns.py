@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from ci_gate.model.calls import MODEL_CALL
+from ci_gate.model.calls import MODEL_CALL, TOOL_CALL
 from ci_gate.model.trial import Step
-from ci_gate.process.calls import TOOL, json_bytes
+from ci_gate.process.calls import json_bytes
 
 __all__ = ["HEALING_TURNS", "CallInTurn", "in_turns", "is_achieved_later"]
 
 HEALING_TURNS: Final = 2
 """Turns after that of a call within which its goal must be achieved."""
 
-_MEETING_FAULTS: Final = frozenset({TOOL, MODEL_CALL})
+_MEETING_FAULTS: Final = frozenset({TOOL_CALL, MODEL_CALL})
 
 
 class CallInTurn(NamedTuple):

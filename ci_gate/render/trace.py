@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from ci_gate.model.calls import MODEL_CALL, TOOL_CALL
 from ci_gate.model.trace import Origin, TraceHeader, TraceRecord
 from ci_gate.model.trace_findings import (
     Difference,
@@ -112,7 +113,7 @@ def print_call(
 ) -> None:
     """Print a call and its answer on two lines; of a state, what has changed since one before."""
     lane = f"[{inert(record.lane, limit=30)}] " if has_lanes else ""
-    kind = "" if record.kind == "tool" else f"{inert(record.kind)} "
+    kind = "" if record.kind == TOOL_CALL else f"{inert(record.kind)} "
     call = f"{lane}{kind}{inert(record.name)}({_arguments(shown_input(record))})"
     print_line(console, f"{record.order:>5}  {call}")
     style = "yellow" if record.fault else "red" if record.is_error else "dim"
@@ -182,7 +183,7 @@ def render_totals(ledger: Ledger, console: Console) -> None:
     print_line(console, f"{counted}, {', '.join(_amounts(ledger.total))}")
     for kind, name, entry in ledger.by_name:
         counted = figures.counted(entry.calls, "call")
-        amounts = _amounts(entry, is_model=kind == "llm")
+        amounts = _amounts(entry, is_model=kind == MODEL_CALL)
         print_line(console, f"  {inert(kind)} {inert(name)}: {', '.join([counted, *amounts])}")
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ci_gate.model.calls import TOOL_CALL
 from ci_gate.model.trace import TraceRecord
 from ci_gate.model.trial import Grade, Status, Step, Trajectory, TrialRecord
 from ci_gate.render.detail import detail_lines
@@ -101,7 +102,7 @@ def _print_head(record: TrialRecord, console: Console, remarks: Sequence[str]) -
 
 def _print_step(number: int, step: Step, console: Console) -> None:
     call = f"{inert(step.name)}({_arguments(step.input)})"
-    kind = "" if step.kind == "tool" else f"{inert(step.kind)} "
+    kind = "" if step.kind == TOOL_CALL else f"{inert(step.kind)} "
     print_line(console, f"  {number:>3}  {kind}{call}")
     style = "yellow" if step.fault else "red" if step.is_error else "dim"
     fault = f"[fault {inert(step.fault)}] " if step.fault else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ci_gate.model.trace import TraceRecord
+from ci_gate.model.trace_meta import STATE
 from ci_gate.model.trial import Status
 from ci_gate.model.twice import Twice
 from ci_gate.render import figures
@@ -53,7 +54,7 @@ def _print_first(
     if found.diff.first is not None:
         print_line(console, "Below, the baseline is the first run and the candidate the second.")
         render_trace_diff(found.diff, console)
-    elif made.kind == "state":
+    elif made.kind == STATE:
         print_line(console, f"  the world {inert(made.name)} the trial is another one")
     else:  # each lane agrees, so their calls lie otherwise between each other
         for title, record in (("first", one), ("second", other)):

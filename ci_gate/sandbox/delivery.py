@@ -11,7 +11,7 @@ import json
 from typing import Any, Final
 
 from ci_gate import codec
-from ci_gate.model.trace_meta import MODEL
+from ci_gate.model.calls import MODEL_CALL, TOOL_CALL
 from ci_gate.ports import Observation
 from ci_gate.sandbox.chaos import ChaosInjector
 from ci_gate.sandbox.faults import DUPLICATE, ERROR_KINDS, MODEL_KINDS, STALE, UNCHANGED_KINDS
@@ -22,7 +22,6 @@ __all__ = ["MODEL_STREAM", "Delivery", "model_injector"]
 MODEL_STREAM: Final = 0x6D6F64656C
 """Exclusive-or of a trial's seed gives the seed of the faults of its models."""
 
-_TOOL: Final = "tool"
 _UNRECORDABLE: Final = '"$ci-gate":["unrecordable"'
 _MOST_REMEMBERED: Final = 10_000
 
@@ -44,7 +43,7 @@ class Delivery:
     """
 
     def __init__(self, tools: ChaosInjector | None, models: ChaosInjector | None = None) -> None:
-        self._injectors = {_TOOL: tools, MODEL: models}
+        self._injectors = {TOOL_CALL: tools, MODEL_CALL: models}
         self._remembers = tools is not None and tools.needs_earlier
         self._earlier: dict[tuple[str, str], Any] = {}
 

@@ -22,8 +22,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from ci_gate.model.calls import MODEL_CALL, TOOL_CALL
 from ci_gate.model.trace import Determinism, TraceRecord
-from ci_gate.model.trace_meta import MODEL, STATE, is_draw
+from ci_gate.model.trace_meta import STATE, is_draw
 from ci_gate.ports import Observation
 from ci_gate.redaction import Redactor
 from ci_gate.sandbox.answering import asked_of
@@ -37,7 +38,6 @@ __all__ = ["ENV_NOT_FOUND", "Library", "Reader", "SandboxedSource"]
 ENV_NOT_FOUND: Final = "ENV_NOT_FOUND"
 """What the agent reads, as an error, where no recording has an answer."""
 
-_TOOL: Final = "tool"
 _OWN_KINDS: Final = frozenset({"kv", "file", "outbox", "payment"})
 """What a trial keeps in its own world, which reaches nobody."""
 _OWN_WRITES: Final = frozenset(
@@ -185,7 +185,7 @@ def _suspects(lane: Sequence[TraceRecord]) -> set[_Named]:
         if before is not None and _given(lane[before]) != _given(record):
             found |= {one for one, last in last_named.items() if last > before and one != named}
         last_call[call] = at
-        if record.kind != MODEL and record.kind not in _OWN_KINDS:
+        if record.kind != MODEL_CALL and record.kind not in _OWN_KINDS:
             last_named[named] = at
     return found
 
@@ -210,13 +210,13 @@ def _may_act(record: TraceRecord) -> bool:
     Calls to models, reads of the own world and tools that are declared to look at their arguments
     and the trial's generator alone do not.
     """
-    is_pure = record.kind == _TOOL and record.determinism is not Determinism.IO_BOUND
+    is_pure = record.kind == TOOL_CALL and record.determinism is not Determinism.IO_BOUND
     return not is_pure and _is_active(_call_of(record))
 
 
 def _is_active(call: _Call) -> bool:
     kind, name, _ = call
-    return kind != MODEL and (kind not in _OWN_KINDS or (kind, name) in _OWN_WRITES)
+    return kind != MODEL_CALL and (kind not in _OWN_KINDS or (kind, name) in _OWN_WRITES)
 
 
 class Reader:

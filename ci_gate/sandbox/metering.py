@@ -12,7 +12,7 @@ from math import fsum
 from typing import Any
 
 from ci_gate.model.amounts import amount_within, count_within
-from ci_gate.model.trace_meta import MODEL
+from ci_gate.model.calls import MODEL_CALL
 from ci_gate.model.trial import Step
 from ci_gate.model.usage import Spent, Usage, usage_of
 
@@ -37,7 +37,7 @@ class Meter:
 
     def measure(self, kind: str, name: str, output: Any) -> Spent:
         """Return what a call took that gave this output, and add it up."""
-        if kind != MODEL:
+        if kind != MODEL_CALL:
             return Spent(None, None)
         usage = usage_of(output)
         tokens = None if usage is None else usage.total
@@ -52,7 +52,7 @@ class Meter:
 
     def take(self, kind: str, spent: Spent) -> Spent:
         """Add up what a call took according to its recording."""
-        if kind == MODEL:
+        if kind == MODEL_CALL:
             self._taken.append(spent)
         return spent
 

@@ -6,17 +6,17 @@ So a trial runs again with the one thing held still that no seed decides.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
+from ci_gate.model.calls import MODEL_CALL
 from ci_gate.model.trace import TraceRecord
 from ci_gate.ports import Observation, ReplayDrifted
 from ci_gate.redaction import Redactor
 from ci_gate.sandbox.answering import StrictSource
 from ci_gate.sandbox.ignoring import Ignored
 
-__all__ = ["MODEL", "ModelAnswers"]
+__all__ = ["ModelAnswers"]
 
-MODEL: Final = "llm"
 """Kind of the calls to models."""
 
 
@@ -34,7 +34,7 @@ class ModelAnswers:
     def __init__(
         self, records: Sequence[TraceRecord], *, ignored: Ignored, redactor: Redactor
     ) -> None:
-        models = [record for record in records if record.kind == MODEL]
+        models = [record for record in records if record.kind == MODEL_CALL]
         self._recorded = StrictSource(models, ignored=ignored, redactor=redactor)
 
     def answer(self, lane: str, kind: str, name: str, arguments: Any) -> Observation | None:
@@ -42,7 +42,7 @@ class ModelAnswers:
 
         It is recorded as such, so that a comparison of the two traces shows what was asked.
         """
-        if kind != MODEL:
+        if kind != MODEL_CALL:
             return None
         try:
             return self._recorded.answer(lane, kind, name, arguments)

@@ -16,6 +16,7 @@ from typing import Any, Final
 from ci_gate.codec import digest_bytes
 from ci_gate.errors import FileFormatError, Problem, printable
 from ci_gate.model.trace import TraceRecord
+from ci_gate.model.trace_meta import STATE
 from ci_gate.store.files import put_whole, read_whole, write_whole
 from ci_gate.store.folders import make_real_folder
 
@@ -25,7 +26,6 @@ FOLDER: Final = ".contents"
 """Below the folder of all traces; no task's folder begins with a full stop."""
 
 _DIGEST: Final = re.compile(r"sha256:([0-9a-f]{64})")
-_STATE: Final = "state"
 _HINT: Final = "Record the trial again, or fetch the folder of results as a whole."
 _MOST_BYTES: Final = 64 * 2**20
 _LEVEL: Final = 1  # a third of the time of the default for a tenth more bytes
@@ -68,7 +68,7 @@ class ContentsCheck:
         where : str
             File and line of the record.
         """
-        if record.kind != _STATE:
+        if record.kind != STATE:
             return
         for name, digest in contents_of_state(record.output):
             wrong = self._wrong_with(digest)

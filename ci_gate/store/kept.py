@@ -18,6 +18,7 @@ from typing import Final
 from ci_gate.errors import UsageError, printable
 from ci_gate.machine import failed_write
 from ci_gate.model.trace import Trace
+from ci_gate.model.trace_meta import STATE
 from ci_gate.store.contents import Contents, contents_of_state
 from ci_gate.store.files import read_whole, write_whole
 from ci_gate.store.paths import folder_of, trace_file
@@ -38,7 +39,6 @@ _NAME: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?\.jsonl")
 _ATTRIBUTES: Final = ".gitattributes"
 # A digest holds for bytes: git must not change the ends of lines.
 _AS_THEY_ARE: Final = b"* -text linguist-generated\n"
-_STATE: Final = "state"
 
 
 def is_name_of_trace(name: str) -> bool:
@@ -60,7 +60,7 @@ def kept_file(folder: Path, task_id: str) -> Path | None:
 
 def contents_of(trace: Trace) -> Sequence[str]:
     """Return the digests of the contents that the states of a trace refer to, sorted."""
-    states = (record.output for record in trace.records if record.kind == _STATE)
+    states = (record.output for record in trace.records if record.kind == STATE)
     return sorted({digest for state in states for _, digest in contents_of_state(state)})
 
 

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ci_gate.model.calls import MODEL_CALL
 from ci_gate.model.trace import Trace, TraceRecord
 from ci_gate.model.trace_findings import Difference, Divergence, Parting, TraceDiff
 from ci_gate.model.trace_meta import STATE, is_draw
@@ -131,7 +132,7 @@ def _parting_of_answers(old: TraceRecord, new: TraceRecord) -> Parting | None:
         return Parting.FAULT
     if (old.output, old.is_error) == (new.output, new.is_error):
         return None
-    return {"llm": Parting.MODEL_ANSWERED, "file": Parting.FILE_CONTENT}.get(
+    return {MODEL_CALL: Parting.MODEL_ANSWERED, "file": Parting.FILE_CONTENT}.get(
         old.kind, Parting.TOOL_ANSWERED
     )
 

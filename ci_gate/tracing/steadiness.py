@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from ci_gate.codec import canonical_of_json, digest_bytes
+from ci_gate.model.calls import TOOL_CALL
 from ci_gate.model.trace import Determinism, TraceRecord
 from ci_gate.model.trace_findings import Unsteady
 
@@ -28,7 +29,7 @@ class Steadiness:
 
     def take(self, record: TraceRecord) -> None:
         """Look at a call; an injected fault is none of the tool's answers."""
-        if record.determinism is not Determinism.DETERMINISTIC or record.kind != "tool":
+        if record.determinism is not Determinism.DETERMINISTIC or record.kind != TOOL_CALL:
             return
         is_faulted = record.fault is not None
         answer = record.unfaulted if is_faulted else record.output
