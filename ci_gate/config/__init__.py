@@ -11,6 +11,7 @@ from ci_gate.config.json_schema import schema
 from ci_gate.config.settings import (
     Config,
     differences,
+    faults_digest,
     merge_from_base,
     policy_digest,
     same_agent,
@@ -22,6 +23,7 @@ __all__ = [
     "Config",
     "SuiteConfig",
     "differences",
+    "faults_digest",
     "load",
     "merge_from_base",
     "parse",

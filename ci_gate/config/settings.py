@@ -39,6 +39,7 @@ __all__ = [
     "Config",
     "config_of",
     "differences",
+    "faults_digest",
     "merge_from_base",
     "policy_digest",
     "same_agent",
@@ -246,6 +247,15 @@ def _faults_of(table: FaultsTable | None) -> FaultPolicy | None:
     fields = msgspec.structs.asdict(table)
     del fields["model"]
     return FaultPolicy(**fields)
+
+
+def faults_digest(config: Config) -> str | None:
+    """Return the digest of the faults that calls of tools and to models meet; None without any."""
+    if config.faults is None:
+        return None
+    rate = config.model_faults.rate_permille
+    of_models = {"model": {"rate_permille": rate}} if rate else {}
+    return codec.digest_of(msgspec.to_builtins(config.faults) | of_models)
 
 
 def without_faults(config: Config) -> Config:

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from ci_gate import config as configuration
-from ci_gate.config import Config
+from ci_gate.config import Config, without_faults
 from ci_gate.errors import UsageError, printable
 from ci_gate.gate.project import nearest_config
 from ci_gate.gate.replaying import Playback
@@ -94,8 +94,9 @@ def configured_function(config_path: Path | None, here: Path) -> str | None:
 
 def with_faults(config: Config, *, has_faults: bool) -> Config:
     """Return the configuration with its faults, the default ones, or none at all."""
-    faults = (config.faults or FaultPolicy()) if has_faults else None
-    return msgspec.structs.replace(config, faults=faults)
+    if not has_faults:
+        return without_faults(config)
+    return msgspec.structs.replace(config, faults=config.faults or FaultPolicy())
 
 
 def require_function(name: str) -> None:

@@ -16,8 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ci_gate import codec
-from ci_gate.config import Config
+from ci_gate.config import Config, faults_digest
 from ci_gate.errors import UsageError, printable
 from ci_gate.gate import traces
 from ci_gate.gate.execution import Execution, Work, execute
@@ -259,13 +258,12 @@ class _Run:
         )
 
     def _header(self, trial: PlannedTrial) -> TraceHeader:
-        faults = self.config.faults
         origin = self.redactor.value(msgspec.to_builtins(self._origin))
         return TraceHeader(
             trial=trial.trial,
             repeat=trial.repeat,
             seed=format_seed(trial.seed),
-            faults_digest=None if faults is None else codec.digest_of(msgspec.to_builtins(faults)),
+            faults_digest=faults_digest(self.config),
             now=DEFAULT_NOW,
             tool=tool_name(),
             origin=msgspec.convert(origin, Origin),

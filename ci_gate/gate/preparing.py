@@ -12,9 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from ci_gate import codec
 from ci_gate.agents.strictness import Determinism
-from ci_gate.config import Config, SuiteConfig, policy_digest
+from ci_gate.config import Config, SuiteConfig, faults_digest, policy_digest
 from ci_gate.engine.real_clock import RealClock
 from ci_gate.gate import gitbase
 from ci_gate.gate.agent_digest import agent_ref
@@ -185,7 +184,7 @@ def _header(
         agent=agent_ref(repository, config, output=project.output),
         commit=None if repository is None else gitbase.head_commit(repository),
         created=RealClock().utc(),
-        faults_digest=_faults_digest(config),
+        faults_digest=faults_digest(config),
         judge_digest=judge_digest(_whole(config, suite_config, suite, options), config),
         task_filter=options.task_filter,
         tool=tool_name(),
@@ -197,14 +196,6 @@ def _whole(config: Config, suite_config: SuiteConfig, suite: Suite, options: Run
     if options.task_filter is None:
         return suite
     return configured_suite(config, suite_config, trials=None, task_filter=None)
-
-
-def _faults_digest(config: Config) -> str | None:
-    if config.faults is None:
-        return None
-    rate = config.model_faults.rate_permille
-    of_models = {"model": {"rate_permille": rate}} if rate else {}
-    return codec.digest_of(msgspec.to_builtins(config.faults) | of_models)
 
 
 def is_unchanged(project: Project, prepared: Prepared, baseline: Side) -> bool:
