@@ -32,17 +32,18 @@ class FixtureTexts:
         self._texts: dict[str, str] = {}
 
     def __call__(self, trial: PlannedTrial) -> str:
-        """Return every value of its databases and the text of its files, up to 500,000 characters.
+        """Return the values of its databases and tables and the text of its files.
+
+        Up to 500,000 characters.
 
         Values of a PostgreSQL fixture are those of its script. What cannot be read is left out.
         """
-        fixture = trial.task.fixture_path
-        if fixture is None:
+        folder = self._initial(trial).get("folder")
+        if folder is None:
             return ""
-        if fixture not in self._texts:
-            folder = self._initial(trial).get("folder")
-            self._texts[fixture] = _bounded(_texts_of(folder, Path(fixture)))
-        return self._texts[fixture]
+        if folder not in self._texts:
+            self._texts[folder] = _bounded(_texts_of(Path(folder), trial.task.fixture_path))
+        return self._texts[folder]
 
 
 def _bounded(texts: Iterator[str]) -> str:
@@ -56,10 +57,10 @@ def _bounded(texts: Iterator[str]) -> str:
     return "\n".join(found)
 
 
-def _texts_of(folder: str | None, fixture: Path) -> Iterator[str]:
-    if fixture.is_file() and fixture.suffix == ".sql":
-        yield from _text(fixture)
-    for path in sorted(Path(folder).rglob("*")) if folder is not None else ():
+def _texts_of(folder: Path, fixture: str | None) -> Iterator[str]:
+    if fixture is not None and Path(fixture).suffix == ".sql" and Path(fixture).is_file():
+        yield from _text(Path(fixture))
+    for path in sorted(folder.rglob("*")):
         if path.is_file() and not path.is_symlink():
             yield from _values(path) if _is_database(path) else _text(path)
 

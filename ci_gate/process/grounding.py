@@ -100,7 +100,7 @@ def argument_hallucination(
     ----------
     steps : sequence of Step
     asked : Any
-        What the task shows the agent.
+        What the task tells the agent.
     fixture_text : callable
         Everything in the fixture as one text; asked for where a value has no other source.
 
@@ -114,7 +114,7 @@ def argument_hallucination(
     Looked at are numbers and texts of at least three characters: texts of up to four words as a
     whole, of longer ones the words that have a digit. Compared are texts in Unicode's form NFKC
     without case and doubled spaces, as whole words within a source; numbers by value, and by the
-    hundredth and hundredfold of it, as 45.00 is 4500 cents. Sources are what the task shows, what
+    hundredth and hundredfold of it, as 45.00 is 4500 cents. Sources are what the task tells, what
     tools gave back before, what was said to a model by anybody but itself, and the fixture.
     """
     sources, lacking, looked_at = _Sources(), list[str | float](), 0

@@ -7,7 +7,7 @@ left out and unknown. Measures decide nothing unless a guard is set on one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from ci_gate.model.suite import Task
 from ci_gate.model.trial import Trajectory
@@ -54,7 +54,7 @@ def process_of(
     Parameters
     ----------
     task : Task
-        For what it shows the agent and what it expects.
+        For what it tells the agent and what it expects.
     trajectory : Trajectory
     fixture_text : callable
         Gives everything that lies in the task's initial world as one text.
@@ -75,6 +75,10 @@ def process_of(
         "refusal": choices.refusal(calls, expected, answer),
         "error_recovery": retries.error_recovery(steps),
         "useless_retries": retries.useless_retries(calls) if steps else None,
-        "argument_hallucination": argument_hallucination(steps, task.shown(), fixture_text),
+        "argument_hallucination": argument_hallucination(steps, _told(task), fixture_text),
     }
     return {name: float(value) for name, value in found.items() if value is not None}
+
+
+def _told(task: Task) -> Any:
+    return task.shown(), task.identity

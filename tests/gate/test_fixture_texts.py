@@ -39,3 +39,24 @@ def test_values_of_databases_and_texts_of_files_are_found(tmp_path: Path) -> Non
         assert value in found[0]
     assert "Z-9" in found[1]
     assert "D-5" in found[2]
+
+
+def test_tables_of_a_task_are_texts_beside_its_fixture(tmp_path: Path) -> None:
+    """Tasks that share a fixture and have other tables have other texts."""
+    (tmp_path / "world").mkdir()
+    (tmp_path / "world" / "note.txt").write_text("the code is FX-1")
+    shared = str(tmp_path / "world")
+    tasks = [
+        task_of("alone", tables={"orders": [{"id": "R-77"}]}),
+        task_of("one", fixture_path=shared, tables={"orders": [{"id": "R-78"}]}),
+        task_of("other", fixture_path=shared, tables={"orders": [{"id": "R-79"}]}),
+    ]
+    with WorldFactory(tmp_path / "scratch", None) as worlds:
+        texts = FixtureTexts(worlds.initial)
+        found = [texts(trial_of(task)) for task in tasks]
+    said = ("FX-1", "R-77", "R-78", "R-79")
+    assert [[word for word in said if word in text] for text in found] == [
+        ["R-77"],
+        ["FX-1", "R-78"],
+        ["FX-1", "R-79"],
+    ]

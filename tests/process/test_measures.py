@@ -204,6 +204,13 @@ def test_a_value_without_an_earlier_source_is_made_up(
     assert measured(*steps, fixture="ids: FX-1, FX-2").get("argument_hallucination") == share
 
 
+def test_who_is_asking_is_no_made_up_value() -> None:
+    """The agent is told on whose behalf it acts."""
+    told = task_of("refund", identity={"customer": "C-17"})
+    found = process_of(told, Trajectory(steps=(call("read", {"a": "C-17", "b": "C-18"}),)))
+    assert found["argument_hallucination"] == 0.5
+
+
 def test_too_much_to_look_at_is_unknown() -> None:
     """What an agent sends does not decide how long looking takes."""
     many = call("x", {"ids": list(range(1000, 2001))})
