@@ -141,7 +141,7 @@ class Bench:
         raise TrialErrored(f"harness: lost {_MAX_LOSSES} times: {lost}")
 
     async def _opened(self, trial: PlannedTrial) -> TrialSandbox:
-        if trial.task.fixture_path is None:
+        if not trial.task.has_world:
             return self._sandboxes.open(trial)
         return await in_thread(lambda: self._sandboxes.open(trial), undo=lambda s: s.close())
 

@@ -106,6 +106,11 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     source: str = ""
 
+    @property
+    def has_world(self) -> bool:
+        """Whether its trials start with something that was made for them."""
+        return self.fixture_path is not None or self.tables is not None
+
     def shown(self) -> dict[str, Any]:
         """Return what the agent is shown of the task: never what judges it, its limits or place."""
         return {

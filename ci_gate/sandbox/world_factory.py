@@ -246,9 +246,9 @@ class WorldFactory:
                 private.close()
 
     def _known_state(self, task: Task) -> _Known | None:
-        fixture = task.fixture_path
-        if fixture is None and task.tables is None:
+        if not task.has_world:
             return None
+        fixture = task.fixture_path
         place = fixture, _name_of(task.tables)
         known = self._known.get(place)
         if known is None:

@@ -82,19 +82,20 @@ async def longest_pause_s(trial: PlannedTrial, bench: Bench) -> float:
     return longest_s
 
 
-@pytest.mark.parametrize("slow", ["grader", "opening", "closing", "pattern"])
+@pytest.mark.parametrize("slow", ["grader", "opening", "tables", "closing", "pattern"])
 def test_what_takes_its_time_holds_up_no_neighbour(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slow: str
 ) -> None:
     """Deadlines of other trials go on while one is graded, made or removed."""
     monkeypatch.setattr("ci_gate.patterns.LONGEST_S", SLOW_S)
     (trial,) = plan(["a"])
-    task = msgspec.structs.replace(trial.task, fixture_path=str(tmp_path))
-    in_files = slow in ("opening", "closing")
+    made_of = {"tables": {}} if slow == "tables" else {"fixture_path": str(tmp_path)}
+    task = msgspec.structs.replace(trial.task, **made_of)
+    in_files = slow in ("opening", "tables", "closing")
     endless = Trajectory(answer="a" * 40 + "!")
     bench = Bench(
         agent=ScriptedAgent(lambda _: endless if slow == "pattern" else PASSES),
-        sandboxes=SlowWorlds(tmp_path, opening=slow == "opening") if in_files else Worlds(),
+        sandboxes=SlowWorlds(tmp_path, opening=slow != "closing") if in_files else Worlds(),
         graders={"a": [RankedGrader(SlowGrader() if slow == "grader" else Anything())]},
         clock=QuickClock(),
         laundered=compiled([r"^(\w+\s?)*\?$"]),
