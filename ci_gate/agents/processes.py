@@ -2,8 +2,9 @@
 
 A child's whole process group dies with it. On Linux its descendants that left the group are found
 too: this process adopts orphans (``PR_SET_CHILD_SUBREAPER``) and knows them by a mark in their
-environment. A watchdog ends them should this process be killed. Nothing here knows what the
-processes are for.
+environment, or, since servers write their titles over it and ``env -i`` takes it away, by a limit
+that nobody needs and every process inherits. A watchdog ends them, by the former alone, should this
+process be killed. Nothing here knows what the processes are for.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from ci_gate.agents.stamps import Stamp, stamped, stamping
 from ci_gate.agents.watching import Watchdog
 from ci_gate.errors import PlatformError
 
@@ -126,11 +128,16 @@ class Child:
         Which started it.
     mark : str
         In the environment of everything it starts.
+    stamp : int or None
+        On everything it starts; None where the system has no stamps.
     """
 
-    def __init__(self, popen: subprocess.Popen[bytes], nursery: Nursery, mark: str) -> None:
+    def __init__(
+        self, popen: subprocess.Popen[bytes], nursery: Nursery, mark: str, stamp: Stamp
+    ) -> None:
         self.pid = popen.pid
         self.mark = mark
+        self.stamp = stamp
         self._popen = popen
         self._nursery = nursery
         self._loop = asyncio.get_running_loop()
@@ -209,7 +216,11 @@ class Child:
 
     async def sweep(self) -> None:
         """Kill what it left behind outside its group; for a child that has ended."""
-        await self._nursery.sweep({self.pid}, self.mark)
+        await self._nursery.sweep({self.pid}, self.mark, {self.stamp})
+
+    def orphans(self) -> frozenset[int]:
+        """Return the processes that left it and its group and are still there, as far as known."""
+        return frozenset(self._nursery.orphans({self.pid}, self.mark, {self.stamp}))
 
 
 def _has_exited(pid: int) -> bool:
@@ -273,6 +284,7 @@ class Nursery:
     def __init__(self) -> None:
         self._children: dict[int, Child] = {}
         self._unswept: set[int] = set()
+        self._stamps: set[Stamp] = set()
         self._condemned: set[int] = set()
         self._prefix = secrets.token_hex(8)
         self._count = 0
@@ -326,17 +338,19 @@ class Nursery:
         """
         self._count += 1
         mark = f"{self._prefix}.{self._count}."
-        popen = subprocess.Popen(
-            limited(command, memory_mb),
-            cwd=cwd,
-            env={**environment, _MARK_KEY: mark.encode()},
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            pass_fds=tuple(pass_descriptors),
-            start_new_session=True,
-        )
-        child = Child(popen, self, mark)
+        with stamping() as stamp:
+            popen = subprocess.Popen(
+                limited(command, memory_mb),
+                cwd=cwd,
+                env={**environment, _MARK_KEY: mark.encode()},
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                pass_fds=tuple(pass_descriptors),
+                start_new_session=True,
+            )
+        child = Child(popen, self, mark, stamp)
+        self._stamps.add(child.stamp)
         self._children[child.pid] = child
         if self._watchdog is not None:
             self._watchdog.add(child.pid)
@@ -355,19 +369,26 @@ class Nursery:
             _kill(pid)
             self._condemned.add(pid)
 
-    async def sweep(self, sessions: set[int], mark: str) -> None:
-        """Kill the orphans of sessions and those with a mark; bounded in time."""
+    async def sweep(self, sessions: set[int], mark: str, stamps: set[Stamp]) -> None:
+        """Kill the orphans of sessions and those with a mark or stamp; bounded in time."""
         self._unswept -= sessions
         for _ in range(_SWEEP_ROUNDS if self._adopts else 0):
-            for pid in self._orphans():
-                if _session_of(pid) in sessions or _is_marked(pid, mark):
-                    self.condemn([pid, *_descendants(pid)])
+            for pid in self.orphans(sessions, mark, stamps):
+                self.condemn([pid, *_descendants(pid)])
             self._reap()
             if not self._condemned:
                 return
             await asyncio.sleep(_SWEEP_PAUSE_S)
         # What cannot be seen to end within the bound is not waited for again: numbers are reused.
         self._condemned.clear()
+
+    def orphans(self, sessions: set[int], mark: str, stamps: set[Stamp]) -> list[int]:
+        """Return the adopted orphans of sessions and those with a mark or stamp."""
+        return [
+            pid
+            for pid in (self._orphans() if self._adopts else ())
+            if _session_of(pid) in sessions or _is_marked(pid, mark) or stamped(pid, stamps)
+        ]
 
     def _orphans(self) -> list[int]:
         # The system gives orphans to the first thread of the process that adopts them.
@@ -388,7 +409,7 @@ class Nursery:
             child.kill()
         if children:
             await asyncio.wait([asyncio.ensure_future(c.wait()) for c in children], timeout=_END_S)
-        await self.sweep(set(self._unswept), self._prefix)
+        await self.sweep(set(self._unswept), self._prefix, self._stamps)
         if self._adopts:
             self._adopts = False
             _adopt(enabled=False)

@@ -159,7 +159,7 @@ class PythonAgent:
         except (WorkerEndedError, TooManyCallsError) as error:
             return self._failed(Ending(reason=one_line(error)), sandbox, worker)
         finally:
-            if is_well and not worker.is_retired:
+            if is_well and not worker.is_retired and not worker.has_left:
                 pool.release(worker)
             else:
                 worker.kill()

@@ -93,12 +93,18 @@ class Worker:
         self._orders: dict[int, _Order] = {}
         self._why = ""
         self.is_retired = False
+        self._loaded_with: frozenset[int] = frozenset()
         child.on_exit(self._exited)
 
     @property
     def is_alive(self) -> bool:
         """Whether trials can be given to it."""
         return self._child.running and not self._why
+
+    @property
+    def has_left(self) -> bool:
+        """Whether something that was started after loading left it and still runs."""
+        return not self._child.orphans() <= self._loaded_with
 
     @property
     def in_flight(self) -> int:
@@ -116,7 +122,9 @@ class Worker:
             It gave none in time.
         """
         self._line.send(order)
-        return await asyncio.wait_for(self._loaded, timeout_s)
+        answer = await asyncio.wait_for(self._loaded, timeout_s)
+        self._loaded_with = self._child.orphans()
+        return answer
 
     def number(self) -> int:
         """Return the number of a new trial of this worker."""

@@ -40,6 +40,9 @@ def child():
 def to_thread():
     return asyncio.to_thread(os.getpid)
 
+def daemon():
+    subprocess.run("(setsid env -i sleep 60 > /dev/null 2>&1 < /dev/null &)", shell=True)
+
 def nothing():
     pass
 
@@ -89,7 +92,7 @@ def test_what_can_be_put_back_is_put_back_in_the_same_worker(tmp_path: Path, lea
     assert first[0] == second[0]
 
 
-@pytest.mark.parametrize("leaves", [*slow("timer"), "child"])
+@pytest.mark.parametrize("leaves", [*slow("timer"), "child", "daemon"])
 def test_a_worker_with_a_thread_or_child_too_many_is_replaced(tmp_path: Path, leaves: str) -> None:
     """What runs on cannot be put back: the next trial has a worker of its own."""
     first, second = map(split, run_in_turn(tmp_path, leaves, "look"))
@@ -103,6 +106,7 @@ def test_threads_and_children_from_loading_stay(tmp_path: Path) -> None:
 import os, subprocess, sys, threading
 threading.Thread(target=threading.Event().wait, daemon=True).start()
 kept = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+subprocess.run("(setsid sleep 60 > /dev/null 2>&1 < /dev/null &)", shell=True)
 def run(task, env):
     return str(os.getpid())
 """

@@ -74,10 +74,11 @@ def test_a_group_dies_with_its_leader() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux adopts orphans")
-def test_orphans_are_found_by_their_mark_and_strangers_left_alone() -> None:
-    """A daemon of a child is killed with it; a process of somebody else's is not touched."""
+@pytest.mark.parametrize("program", ["setsid", "setsid env -i"])
+def test_orphans_are_found_by_their_marks_and_strangers_left_alone(program: str) -> None:
+    """A daemon of a child is killed with it, though it dropped its environment; nobody else is."""
     stranger = subprocess.Popen(["sleep", "300"], start_new_session=True)
-    script = "setsid sh -c 'echo $$; exec sleep 300' & sleep 0.2"
+    script = f"{program} sh -c 'echo $$; exec sleep 300' & sleep 0.2"
 
     async def run(nursery: Nursery) -> int:
         reading, writing = os.pipe()
