@@ -1960,9 +1960,12 @@ def _reason_of(error: BaseException, root: str) -> str:
 
 
 def _place_of(error: BaseException, root: str) -> str:
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
+    """Return where it was raised; of what a call by ``env`` raises, where the agent called."""
+    trace, rest = None, error.__traceback__
+    while rest is not None:
+        if not _is_machinery(rest.tb_frame.f_code.co_filename):
+            trace = rest
+        rest = rest.tb_next
     if trace is None:
         return ""
     code = trace.tb_frame.f_code

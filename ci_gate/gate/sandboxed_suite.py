@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
+from ci_gate.codec import encode
 from ci_gate.config import Config
 from ci_gate.errors import FileFormatError, UsageError, printable
 from ci_gate.gate.recording import redactor_maker
@@ -25,6 +26,7 @@ from ci_gate.model.trace_meta import STATE
 from ci_gate.model.trial import Status, Trajectory, TrialRecord
 from ci_gate.plugins import GRADERS
 from ci_gate.ports import TrialErrored, TrialRunner, TrialSandbox
+from ci_gate.sandbox.cassette import Asked
 from ci_gate.sandbox.ignoring import Ignored
 from ci_gate.sandbox.library import Library, Reader, SandboxedSource
 from ci_gate.sandbox.world import AnswerSource, World
@@ -33,6 +35,8 @@ from ci_gate.store.journal import TrialKey
 from ci_gate.store.traces import read_trace
 
 __all__ = ["SandboxedSuite"]
+
+_INPUT_CHARS: Final = 80
 
 
 class _Shelf(NamedTuple):
@@ -162,14 +166,24 @@ class SandboxedSuite:
         if place is not None:
             put_end(world, shelf.traces[place].records, self._contents)
         elif any(GRADERS[spec.type].sees_world for spec in trial.task.graders):
-            raise TrialErrored(
-                "sandboxed: no recording has just these calls, so how they leave the world is "
-                "unknown"
-            )
+            raise TrialErrored(_unknown_end(source.reader.unknown))
 
     def as_kept(self, record: TrialRecord) -> TrialRecord:
         """Return a record without the time that it took: nothing was waited for."""
         return msgspec.structs.replace(record, duration_s=None)
+
+
+def _unknown_end(asked: Asked | None) -> str:
+    """Say why nobody knows the end of a trial; with the first call that was never recorded."""
+    first = ""
+    if asked is not None:
+        called = printable(f"{asked.kind} {asked.name}", limit=_INPUT_CHARS)
+        given = printable(encode(asked.arguments).decode(), limit=_INPUT_CHARS)
+        first = f" (none has {called} with {given})"
+    return (
+        f"sandboxed: no recording has just these calls{first}, so how they leave the world is "
+        "unknown"
+    )
 
 
 def _has_end(trace: Trace) -> bool:

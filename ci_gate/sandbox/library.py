@@ -227,6 +227,11 @@ class Reader:
     library : Library
     place : int
         Of the trial's own recording; -1: it has none.
+
+    Attributes
+    ----------
+    unknown : Asked or None
+        The first call that may have changed something and that no recording has.
     """
 
     def __init__(self, library: Library, place: int = -1) -> None:
@@ -235,7 +240,7 @@ class Reader:
         self._states: defaultdict[str, _State] = defaultdict(int)
         self._asked: Counter[tuple[Any, ...]] = Counter()
         self._acted: Counter[_Call] = Counter()
-        self._has_unknown = False
+        self.unknown: Asked | None = None
 
     def answer(self, asked: Asked) -> Observation | None:
         """Return the answer; ``ENV_NOT_FOUND`` where there is none, None where it is to be made.
@@ -247,7 +252,8 @@ class Reader:
         is_own = asked.kind in _OWN_KINDS
         known = self._known(call, asked.lane, in_state_only=is_own)
         if known is None and not is_own:
-            self._has_unknown |= _is_active(call)
+            if self.unknown is None and _is_active(call):
+                self.unknown = asked
             return _not_found(asked)
         if _is_active(call) if known is None else _may_act(known.record):
             self._acted[call] += 1
@@ -278,7 +284,7 @@ class Reader:
 
         What a call may have done that no recording has is unknown.
         """
-        if self._has_unknown:
+        if self.unknown is not None:
             return None
         return self._library.recording_with(self._acted, self._place)
 

@@ -352,3 +352,22 @@ def test_environment_errors_are_told_from_failures(
         environment_errors=("ConnectionError", r"upstream said \d+")
     )
     assert run_one(agent, world).status is status
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("env.files.read('x')", "FileNotFoundError: this task has no fixture that makes a folder"),
+        ("import nowhere_at_all", "ModuleNotFoundError: No module named 'nowhere_at_all'"),
+        ("env.tools.call('t')", "ToolError: ZeroDivisionError: division by zero"),
+    ],
+)
+def test_what_a_call_raises_is_placed_where_the_agent_made_it(
+    tmp_path: Path, line: str, reason: str
+) -> None:
+    """A line of the worker or of the import system tells nobody anything."""
+    desk = Desk(
+        tmp_path, f"def run(task, env):\n    env.tools.register(t=lambda: 1 / 0)\n    {line}\n"
+    )
+
+    assert run_one(desk.python()).reason == f"{reason} (desk.py:3 in run)"

@@ -88,6 +88,16 @@ def test_the_end_of_other_calls_is_unknown_to_graders_of_the_world(tmp_path, cal
         _ended(_suite(tmp_path, task, *_PAID), task, *called)
 
 
+def test_the_first_call_that_was_never_recorded_is_named(tmp_path):
+    """Nothing else leads from the errored trial to the change that made it."""
+    task = task_of(graders=(spec_of("sql"),))
+
+    with pytest.raises(TrialErrored, match=r"calls \(none has tool new with null\), so how"):
+        _ended(_suite(tmp_path, task, *_PAID), task, "pay", "new", "newer")
+    with pytest.raises(TrialErrored, match=r"just these calls, so how"):
+        _ended(_suite(tmp_path, task, *_PAID), task, "pay", "pay")
+
+
 @pytest.mark.parametrize("kinds", [("answer",), ("rules",), ("rules", "answer")])
 def test_graders_of_the_answer_and_the_way_judge_any_trial(tmp_path, kinds):
     """They do not look at the world."""
