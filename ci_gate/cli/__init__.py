@@ -36,6 +36,7 @@ _VERBS = {
     "run": _Verb("run", "Run the suite and write the run file."),
     "compare": _Verb("compare", "Judge a run or baseline file against another."),
     "replay": _Verb("replay", "Run one trial again with its seed and show what happens."),
+    "grade": _Verb("grade", "Grade the stored trials of a run again, without the agent."),
     "baseline": _Verb("baseline", "Update, show, diff or trace the history of a baseline."),
     "trace": _Verb("trace", "Record, show, verify and compare trials."),
     "task": _Verb("task", "Turn a recorded trial into a task."),

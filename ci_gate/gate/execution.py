@@ -75,6 +75,8 @@ class Execution:
         Where replies of judges are kept, or played from; None: they are asked for and forgotten.
     noted : Noted
         What was noted.
+    agent : Agent or None
+        In the place of the configured one, which is then not started.
     """
 
     config: Config
@@ -90,6 +92,7 @@ class Execution:
     determinism: Determinism = "off"
     replies: KeptBeside | None = None
     noted: Noted = field(default_factory=Noted)
+    agent: Agent | None = None
 
     @property
     def is_replay(self) -> bool:
@@ -184,7 +187,9 @@ async def started(execution: Execution, *, witness: Witness | None = None) -> As
     strictness = Strictness(
         determinism=execution.determinism, is_replay=execution.is_replay, noted=execution.noted
     )
-    agent = agent_of(spec, jobs=settings.jobs, faults=faults, strictness=strictness)
+    agent = execution.agent or agent_of(
+        spec, jobs=settings.jobs, faults=faults, strictness=strictness
+    )
     redactors = redactor_maker(execution.config, os.environ)
     played = (execution.around or _as_it_is)(Metered(agent))
     own = OwnGraderWorkers(spec, jobs=min(settings.jobs, default_jobs(0, inline=False)))

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from ci_gate.model.amounts import MOST_COUNT, Count, Real
 from ci_gate.model.judges import JudgedTask
@@ -95,7 +96,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 class RunHeader(msgspec.Struct, frozen=True, kw_only=True):
     """The first line of a run file. Readers require ``schema`` and ``suite`` only.
 
-    ``mode`` says how the calls of its trials were answered; None: they were made.
+    ``mode`` says how the calls of its trials were answered; None: they were made. ``regraded`` is
+    the digest of the run whose trials were graded again to make this one, absent in any other.
     """
 
     schema: str = "ci-gate/run@1"
@@ -116,6 +118,7 @@ class RunHeader(msgspec.Struct, frozen=True, kw_only=True):
     task_filter: str | None = None
     mode: AnsweredMode | None = None
     tool: str | None = None
+    regraded: str | UnsetType | None = UNSET
 
 
 class StopReason(StrEnum):
