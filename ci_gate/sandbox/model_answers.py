@@ -17,8 +17,6 @@ from ci_gate.sandbox.ignoring import Ignored
 
 __all__ = ["ModelAnswers"]
 
-"""Kind of the calls to models."""
-
 
 class ModelAnswers:
     """Answers from one recording.
