@@ -28,6 +28,7 @@ from ci_gate.gate.pricing import Pricing
 from ci_gate.gate.recording import redactor_maker
 from ci_gate.gate.secrecy import error_without, record_without
 from ci_gate.gate.witness import Witness
+from ci_gate.model.agent import FaultPolicy
 from ci_gate.model.run import StopReason
 from ci_gate.model.suite import PlannedTrial, Suite
 from ci_gate.plugins import GraderPorts, agent_of, graders_of
@@ -98,6 +99,20 @@ class Execution:
     def is_replay(self) -> bool:
         """Return whether nothing is to leave the worker."""
         return self.source_of is not None and self.answers_all
+
+    @property
+    def faults(self) -> FaultPolicy | None:
+        """Return the faults of this trial's own that calls of tools meet; None: they meet none."""
+        return None if self.is_replay and not self.faults_on_top else self.config.faults
+
+    @property
+    def model_rate_permille(self) -> int:
+        """Return how many of a thousand calls to models meet faults of this trial's own.
+
+        A recorded answer has those that it was recorded with.
+        """
+        is_recorded = self.source_of is not None and not self.faults_on_top
+        return 0 if is_recorded else self.config.model_faults.rate_permille
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,7 +210,7 @@ async def started(execution: Execution, *, witness: Witness | None = None) -> As
     own = OwnGraderWorkers(spec, jobs=min(settings.jobs, default_jobs(0, inline=False)))
     with WorldFactory(
         Path(tempfile.gettempdir()),
-        None if execution.is_replay and not execution.faults_on_top else faults,
+        execution.faults,
         always_workdir=spec.protocol != "python",
         recorder_of=execution.recorder_of,
         source_of=execution.source_of,
@@ -203,7 +218,7 @@ async def started(execution: Execution, *, witness: Witness | None = None) -> As
         price_of=Pricing(execution.config.prices),
         state_of=state_digest,
         postgres=TrialDatabases(os.environ),
-        model_rate_permille=_model_rate(execution),
+        model_rate_permille=execution.model_rate_permille,
     ) as worlds:
         worlds.prepare(execution.suite.tasks)
         ports = GraderPorts(
@@ -277,10 +292,6 @@ async def _running(
 def _own_functions(suite: Suite) -> list[str]:
     specs = (spec for task in suite.tasks for spec in task.graders)
     return [spec.options["function"] for spec in specs if spec.type == "python"]
-
-
-def _model_rate(execution: Execution) -> int:
-    return 0 if execution.is_replay else execution.config.model_faults.rate_permille
 
 
 def _settings(execution: Execution) -> EngineSettings:

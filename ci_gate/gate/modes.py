@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from ci_gate.config import Config
+from ci_gate.config import Config, without_faults
 from ci_gate.errors import UsageError, printable
 from ci_gate.gate.project import Project
 from ci_gate.model.run import AnsweredMode
@@ -73,11 +73,10 @@ def with_mode(project: Project, mode: Mode | None, traces: Path | None) -> Proje
             )
         return msgspec.structs.replace(project, config=config)
     require_answerable(config)
-    config = msgspec.structs.replace(
-        config,
-        run=msgspec.structs.replace(run, retries=0, max_per_minute=0),
-        faults=None if run.mode == "replay" else config.faults,
-    )
+    run = msgspec.structs.replace(run, retries=0, max_per_minute=0)
+    config = msgspec.structs.replace(config, run=run)
+    if run.mode == "replay":
+        config = without_faults(config)
     return msgspec.structs.replace(project, config=config)
 
 

@@ -17,6 +17,7 @@ from ci_gate.gate.execution import Execution, Work, execute
 from ci_gate.gate.planning import planned_trials
 from ci_gate.gate.suites import configured_suite
 from ci_gate.model.run import StopReason
+from ci_gate.model.suite import Suite
 from ci_gate.model.trial import TrialRecord
 from tests.agents.test_failures import gone
 
@@ -160,3 +161,28 @@ def test_work_is_fetched_only_for_an_agent_that_starts(tmp_path: Path) -> None:
     assert fetched == []
     execute(execution_in(tmp_path, PYTHON), fetch)
     assert fetched == [None]
+
+
+@pytest.mark.parametrize(
+    ("answered", "tools", "models"),
+    [
+        ({}, True, True),
+        ({"source_of": Any}, False, False),
+        ({"source_of": Any, "faults_on_top": True}, True, True),
+        ({"source_of": Any, "answers_all": False}, True, False),
+    ],
+    ids=["live", "replay", "sandboxed", "models alone are answered"],
+)
+def test_what_is_answered_meets_faults_where_they_come_on_top(
+    tmp_path: Path, answered: dict[str, Any], tools: bool, models: bool
+) -> None:
+    """A recorded answer brings its own, and drawing again for it would shift all later ones."""
+    faults = "[faults]\nrate_permille = 100\n[faults.model]\nrate_permille = 300\n"
+    content = CONFIG.format(agent=PYTHON) + faults
+    found = config.parse(content.encode(), name="c", root=tmp_path)
+    suite = Suite(name="s", root_seed=1, trials=1, tasks=(), digest="")
+
+    execution = Execution(config=found, suite=suite, **answered)
+
+    assert execution.faults == (found.faults if tools else None)
+    assert execution.model_rate_permille == (300 if models else 0)
