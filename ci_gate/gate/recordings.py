@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -24,9 +24,10 @@ from ci_gate.store.journal import TrialKey
 from ci_gate.store.paths import folder_of, trace_file
 from ci_gate.store.runs import RunFile, load_run
 
-__all__ = ["Recordings", "played_from", "recordings_of"]
+__all__ = ["Recordings", "edited_remark", "played_from", "recordings_of"]
 
 _TRACE: Final = re.compile(r"(0|[1-9][0-9]{0,8})(?:\.([1-9][0-9]{0,8}))?\.jsonl")
+_MOST_NAMED: Final = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +117,15 @@ def recordings_of(project: Project, suite: str) -> Recordings:
     run = load_run(path) if path.exists() else None
     records = {} if run is None else {record.key: record for record in run.records}
     return Recordings(suite=suite, traces=traces, path=path, run=run, records=records)
+
+
+def edited_remark(tasks: Sequence[str]) -> list[str]:
+    """Say which tasks are no longer those that were recorded."""
+    if not tasks:
+        return []
+    named = ", ".join(printable(task, limit=80) for task in tasks[:_MOST_NAMED])
+    more = f" and {len(tasks) - _MOST_NAMED} more" if len(tasks) > _MOST_NAMED else ""
+    return [f"Tasks edited since they were recorded: {named}{more}."]
 
 
 def _results(project: Project) -> Path:

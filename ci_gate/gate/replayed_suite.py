@@ -15,7 +15,7 @@ from ci_gate.config import Config
 from ci_gate.errors import UsageError, printable
 from ci_gate.gate.belonging import require_trace_of
 from ci_gate.gate.planning import planned_trials, rounds_of
-from ci_gate.gate.recordings import Recordings
+from ci_gate.gate.recordings import Recordings, edited_remark
 from ci_gate.gate.replaying import Found, Playback
 from ci_gate.model.run import AnsweredMode, Plan, StopReason
 from ci_gate.model.suite import PlannedTrial, Suite
@@ -29,7 +29,6 @@ from ci_gate.store.traces import TraceReading, read_trace
 __all__ = ["ReplayedSuite"]
 
 _STOPPED: Final = frozenset({StopReason.CURTAILED_PASS, StopReason.CURTAILED_REGRESSED})
-_MOST_NAMED: Final = 3
 
 
 class ReplayedSuite:
@@ -209,12 +208,3 @@ def _edited(suite: Suite, headers: Iterable[TraceHeader]) -> list[str]:
         if header.task is not None and header.task_digest not in {None, now.get(header.task)}
     }
     return edited_remark(sorted(edited))
-
-
-def edited_remark(tasks: Sequence[str]) -> list[str]:
-    """Say which tasks are no longer those that were recorded."""
-    if not tasks:
-        return []
-    named = ", ".join(printable(task, limit=80) for task in tasks[:_MOST_NAMED])
-    more = f" and {len(tasks) - _MOST_NAMED} more" if len(tasks) > _MOST_NAMED else ""
-    return [f"Tasks edited since they were recorded: {named}{more}."]

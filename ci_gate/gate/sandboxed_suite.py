@@ -16,8 +16,7 @@ from ci_gate.codec import encode
 from ci_gate.config import Config
 from ci_gate.errors import FileFormatError, UsageError, printable
 from ci_gate.gate.recording import redactor_maker
-from ci_gate.gate.recordings import Recordings
-from ci_gate.gate.replayed_suite import edited_remark
+from ci_gate.gate.recordings import Recordings, edited_remark
 from ci_gate.gate.replaying import put_end
 from ci_gate.model.run import AnsweredMode, Plan
 from ci_gate.model.suite import PlannedTrial, Suite, Task
