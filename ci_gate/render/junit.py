@@ -27,6 +27,7 @@ from ci_gate.model.verdict import (
     Verdict,
 )
 from ci_gate.render import figures
+from ci_gate.render.detail import detail_lines
 from ci_gate.render.escape import inert, inert_command
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["junit"]
 
 _TEXT = 300
+_DETAIL_LINES = 16
 _CAUSES = {
     Claim.REMOVED: ReasonCode.TASKS_REMOVED,
     Claim.CHANGED: ReasonCode.TASKS_CHANGED,
@@ -257,5 +259,6 @@ def _commands(task: TaskResult) -> Iterator[str]:
         seed = f" (seed {inert(replay.seed)})" if replay.seed else ""
         why = f": {inert(replay.reason, limit=_TEXT)}" if replay.reason else ""
         yield f"trial {replay.trial}{seed}{why}"
+        yield from detail_lines(replay.detail, most=_DETAIL_LINES) if replay.detail else ()
         if command is not None:
             yield command

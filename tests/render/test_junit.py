@@ -134,6 +134,24 @@ def test_failure_holds_rates_seeds_and_commands() -> None:
     ]
 
 
+def test_what_was_expected_and_is_there_stands_with_its_seed() -> None:
+    """Line by line, between the trial and its command; a log obeys none of them."""
+    made = samples.red_by_task()
+    replays = (samples.replay("t", 1, "two refunds", "+ refunds[2]\n::error::boom"),)
+    tasks = (msgspec.structs.replace(made.tasks[0], task="t", replay=replays), *made.tasks[1:])
+
+    root = ET.fromstring(junit([msgspec.structs.replace(made, tasks=tasks)]))
+
+    failure = root.find(".//testcase[@name='t']/*")
+    assert failure is not None
+    assert (failure.text or "").splitlines() == [
+        "trial 1 (seed 0x000000011c48e342): two refunds",
+        "+ refunds[2]",
+        ": :error::boom",
+        "ci-gate replay t --trial 1",
+    ]
+
+
 def test_counts_agree_with_the_cases() -> None:
     """The totals of the file are those of its cases, a test suite each."""
     parsed = JUnitXml.fromstring(junit([samples.red_by_task(), samples.inconclusive()]))
