@@ -1681,7 +1681,10 @@ class Env:
         try:
             value = untagged(answer.get("output"))
         except (ValueError, TypeError, LookupError) as error:
-            raise ReplayDriftError(f"{name} cannot be replayed: {error}") from None
+            reason = f"{name} cannot be replayed: {error}"
+            # An agent that swallows it has had no answer, and lost calls after it are no cause.
+            self.conduct.breach(f"replay: {reason}")
+            raise ReplayDriftError(reason) from None
         return Observation(name, value, bool(answer.get("is_error")), answer.get("fault"))
 
     def _real_delay_s(self, answer: Message) -> float:
