@@ -16,11 +16,13 @@ from msgspec.structs import replace
 from refund_desk import agent
 from refund_desk.dialogue import Attention, Wishes, wishes_of
 from refund_desk.policy import Decision, Payment, decide
+from refund_desk.tools import Desk
 
 from ci_gate import config
 from ci_gate.agents import worker
 from ci_gate.agents.python_agent import PythonAgent
 from ci_gate.gate.suites import configured_suite
+from ci_gate.grading.state.grader import InitialStates
 from ci_gate.model.agent import FaultPolicy
 from ci_gate.model.suite import PlannedTrial, Suite
 from ci_gate.model.trial import Grade, Trajectory
@@ -35,7 +37,7 @@ TODAY = datetime.date(2026, 1, 1)
 Serve = Callable[[Any, Any], Mapping[str, Any]]
 
 
-class Desk:
+class Line:
     """Stands for the worker's line to the gate: every call passes the trial's sandbox at once."""
 
     real_delays = False
@@ -72,8 +74,10 @@ def suite() -> Suite:
 
 
 @cache
-def graders() -> GradersByTask:
-    return graders_of(suite().tasks, GraderPorts(call=no_worker, initial=lambda trial: {}))
+def graders(factory: WorldFactory) -> GradersByTask:
+    states = InitialStates(factory.initial)
+    ports = GraderPorts(call=no_worker, initial=factory.initial, states=states)
+    return graders_of(suite().tasks, ports)
 
 
 def trial_of(task_id: str, trial: int = 0) -> PlannedTrial:
@@ -98,23 +102,29 @@ def served(serve: Serve, trial: PlannedTrial, sandbox: TrialSandbox) -> Trajecto
         "database": str(sandbox.database),
         "workdir": None,
     }
-    env = worker.Env(order, Desk(sandbox))  # type: ignore[arg-type]
+    env = worker.Env(order, Line(sandbox))  # type: ignore[arg-type]
     shown = {"input": trial.task.input, "metadata": trial.task.metadata}
     result = serve(worker.Record(shown), env)
-    return Trajectory(answer=result["answer"], turns=result["turns"], tokens=result["tokens"])
+    return Trajectory(
+        answer=result["answer"],
+        steps=tuple(sandbox.steps),
+        turns=result["turns"],
+        tokens=result["tokens"],
+    )
 
 
 def grades_of(
-    trial: PlannedTrial, trajectory: Trajectory, sandbox: TrialSandbox
+    trial: PlannedTrial, trajectory: Trajectory, sandbox: TrialSandbox, factory: WorldFactory
 ) -> dict[str, Grade]:
-    found = [one.grader.grade(trial, trajectory, sandbox) for one in graders()[trial.task.id]]
+    asked = graders(factory)[trial.task.id]
+    found = [one.grader.grade(trial, trajectory, sandbox) for one in asked]
     return {grade.grader: grade for grade in found if isinstance(grade, Grade)}
 
 
 def graded(serve: Serve, trial: PlannedTrial, factory: WorldFactory) -> dict[str, Grade]:
     sandbox = factory.open(trial)
     try:
-        return grades_of(trial, served(serve, trial, sandbox), sandbox)
+        return grades_of(trial, served(serve, trial, sandbox), sandbox, factory)
     finally:
         sandbox.close()
 
@@ -230,6 +240,45 @@ def test_a_timed_out_refund_is_paid_twice_by_the_regression_alone(
     assert grades["ledger-agrees"].passed
 
 
+@pytest.mark.parametrize(
+    "mess",
+    [
+        "UPDATE customers SET email = 'ada@example.com' WHERE id = 1",
+        "UPDATE refunds SET line = 2 WHERE order_id = 'R-1013'",
+        "DELETE FROM ledger WHERE order_id = 'R-1001' AND entry = 'sale'",
+        "INSERT INTO escalations VALUES (101, 'R-1002', 'identity', '2026-01-01')",
+    ],
+)
+def test_a_right_refund_with_a_mess_beside_it_fails(tmp_path: Path, mess: str) -> None:
+    """Whatever else is touched is found, by the one check that looks for it."""
+
+    def careless(task: Any, env: Any) -> Mapping[str, Any]:
+        result = agent.good(task, env)
+        with env.world.connect() as connection:
+            connection.execute(mess)
+        return result
+
+    with worlds(tmp_path, None) as factory:
+        grades = graded(careless, trial_of("refund-damaged"), factory)
+    assert [name for name, grade in grades.items() if not grade.passed] == ["nothing-else"]
+
+
+def test_an_agent_that_does_not_look_first_breaks_a_rule_of_the_house(tmp_path: Path) -> None:
+    """The right refund without a look at the order and at what was paid back already fails."""
+
+    def hasty(task: Any, env: Any) -> Mapping[str, Any]:
+        desk = Desk(env.world.connect(), "2026-01-01")
+        env.tools.register(desk.refund_order)
+        env.tools.call("refund_order", order_id="R-1001", line=1, cents=4500, reason=None)
+        return {"answer": "45.00 EUR", "turns": 1, "tokens": 1}
+
+    with worlds(tmp_path, None) as factory:
+        grades = graded(hasty, trial_of("mail-none"), factory)
+    assert [name for name, grade in grades.items() if not grade.passed] == ["rules"]
+    assert "read_order" in str(grades["rules"].reason)
+    assert "list_refunds" in str(grades["rules"].reason)
+
+
 def test_an_agent_gives_up_when_nothing_answers(tmp_path: Path) -> None:
     """With every call failing the customer gets an apology, and the trial fails."""
     with worlds(tmp_path, FaultPolicy(rate_permille=1000, kinds=("http_503",))) as factory:
@@ -239,7 +288,7 @@ def test_an_agent_gives_up_when_nothing_answers(tmp_path: Path) -> None:
         assert trajectory.answer is not None
         assert trajectory.answer.startswith("I am sorry")
         assert len(sandbox.steps) == 4
-        assert not passes(grades_of(trial, trajectory, sandbox))
+        assert not passes(grades_of(trial, trajectory, sandbox, factory))
 
 
 def test_the_worker_runs_the_example_as_these_tests_do(
