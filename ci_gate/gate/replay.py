@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 
@@ -198,6 +199,21 @@ def _playback(
     return playback
 
 
+def refuse_command(trace: Path) -> NoReturn:
+    """Say that a trace of a command is only to be read.
+
+    Raises
+    ------
+    UsageError
+        Always.
+    """
+    raise UsageError(
+        "is of a command, which makes its calls by itself, and cannot be played",
+        where=printable(trace),
+        hint="`ci-gate trace show` prints it; `ci-gate trace diff` compares it with another.",
+    )
+
+
 def opened(
     found: Found, config: Config, environment: Mapping[str, str], walk: Walk | None
 ) -> Playback:
@@ -210,10 +226,13 @@ def opened(
 def _recording(
     project: Project, suite: Suite, planned: PlannedTrial, request: ReplayRequest
 ) -> Found | None:
-    if request.trace is not None:
-        return Found(path=request.trace, traces=traces_folder_of(request.trace))
     # A command makes its calls by itself: there is nothing to answer them from.
-    if request.live or (project.config.agent.protocol != "python" and not request.artifact):
+    is_playable = project.config.agent.protocol == "python"
+    if request.trace is not None:
+        if not is_playable:
+            refuse_command(request.trace)
+        return Found(path=request.trace, traces=traces_folder_of(request.trace))
+    if request.live or not is_playable:
         return None
     return find_recording(
         project.output,

@@ -24,7 +24,7 @@ from ci_gate.gate.lone import (
     with_faults,
 )
 from ci_gate.gate.recorded_worlds import fixture_in, state_of, traces_folder_of
-from ci_gate.gate.replay import Replayed, ReplayRequest, opened, play, replay
+from ci_gate.gate.replay import Replayed, ReplayRequest, opened, play, refuse_command, replay
 from ci_gate.gate.replaying import Found, Playback
 from ci_gate.gate.walking import without_haste
 from ci_gate.model.suite import PlannedTrial
@@ -87,12 +87,10 @@ def _played_origin(header: TraceHeader, path: Path) -> Origin:
     origin = header.origin
     if isinstance(origin, msgspec.UnsetType):
         what, hint = "does not say what was run", "Only `ci-gate trace record` makes such traces."
-    elif origin.python is None:
-        what = "is of a command, which makes its calls by itself, and cannot be played"
-        hint = "`ci-gate trace show` prints it; `ci-gate trace diff` compares it with another."
-    else:
-        return origin
-    raise UsageError(what, where=printable(path), hint=hint)
+        raise UsageError(what, where=printable(path), hint=hint)
+    if origin.python is None:
+        refuse_command(path)
+    return origin
 
 
 def _replay_alone(
