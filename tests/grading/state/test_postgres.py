@@ -19,7 +19,8 @@ from ci_gate.grading.state.starting import mistakes_in
 from ci_gate.grading.state.world import Table
 from ci_gate.model.trial import Grade, Trajectory
 from ci_gate.sandbox.postgres import SERVER, TrialDatabases
-from ci_gate.sandbox.world import World, WorldFactory
+from ci_gate.sandbox.world import World
+from ci_gate.sandbox.world_factory import WorldFactory
 from tests.sandbox.postgres_servers import running_server
 from tests.trials import spec_of, task_of, trial_of
 
