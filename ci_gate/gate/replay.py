@@ -184,19 +184,33 @@ def replay(request: ReplayRequest) -> Replayed:
 def _playback(
     project: Project, suite: Suite, planned: PlannedTrial, request: ReplayRequest
 ) -> Playback | None:
+    if request.live and request.walk is not None:
+        refuse_live_walk()
     found = _recording(project, suite, planned, request)
     if found is None and request.walk is not None:
         raise UsageError(
             f"there is no recording of task {printable(request.task)!r}, trial {request.trial}, "
             "to walk through",
             where=printable(project.output),
-            hint="Leave --step, --until and --live out, or record it: `ci-gate run`.",
+            hint="Leave --step and --until out, or record it: `ci-gate run`.",
         )
     if found is None:
         return None
     playback = opened(found, project.config, request.environment, request.walk)
     playback.require(suite.name, planned)
     return playback
+
+
+def refuse_live_walk() -> NoReturn:
+    """Say that only a recording can be walked through.
+
+    Raises
+    ------
+    UsageError
+        Always.
+    """
+    what = "what is run live has no recording to walk through"
+    raise UsageError(what, where="--live", hint="Leave --step and --until out, or --live.")
 
 
 def refuse_command(trace: Path) -> NoReturn:
@@ -231,7 +245,8 @@ def _recording(
     if request.trace is not None:
         if not is_playable:
             refuse_command(request.trace)
-        return Found(path=request.trace, traces=traces_folder_of(request.trace))
+        found = Found(path=request.trace, traces=traces_folder_of(request.trace))
+        return None if request.live else found
     if request.live or not is_playable:
         return None
     return find_recording(

@@ -24,7 +24,15 @@ from ci_gate.gate.lone import (
     with_faults,
 )
 from ci_gate.gate.recorded_worlds import fixture_in, state_of, traces_folder_of
-from ci_gate.gate.replay import Replayed, ReplayRequest, opened, play, refuse_command, replay
+from ci_gate.gate.replay import (
+    Replayed,
+    ReplayRequest,
+    opened,
+    play,
+    refuse_command,
+    refuse_live_walk,
+    replay,
+)
 from ci_gate.gate.replaying import Found, Playback
 from ci_gate.gate.walking import without_haste
 from ci_gate.model.suite import PlannedTrial
@@ -105,8 +113,7 @@ def _replay_alone(
     if python is None:
         _require_configured(configured_function(request.config_path, here), origin, path)
     if request.live and request.walk is not None:
-        what = "what is run live has no recording to walk through"
-        raise UsageError(what, where="--live", hint="Leave --step and --until out, or --live.")
+        refuse_live_walk()
     config = lone_config(request.config_path, here, python=python or origin.python, command=())
     return _played(request, config, path, origin)
 

@@ -193,6 +193,19 @@ def test_live_makes_every_call(recorded):
     assert calls(recorded) == before + 2
 
 
+def test_a_trace_that_is_named_is_not_played_live_either(recorded):
+    """And what is live has nothing to walk through, which is no missing recording."""
+    before = calls(recorded)
+
+    ended = gate(recorded, "replay", "--trace", str(traces(recorded)["0.jsonl"]), "--live")
+    walked = gate(recorded, "replay", "refund/1", "--live", "--until", "1")
+
+    assert "run live" in ended.out
+    assert calls(recorded) == before + 2
+    assert (walked.status, walked.out) == (2, "")
+    assert "what is run live has no recording to walk through" in walked.err
+
+
 def test_a_replay_needs_no_credentials(recorded):
     """The recording does not have them either."""
     recorded.replace("desk.py", '"key": os.environ["DESK_API_KEY"]', '"key": 1')
