@@ -124,18 +124,19 @@ class _Regrading:
         self._suite = _suite_of(restrict(suite, request.task_filter), run)
         self._tasks: Mapping[str, Task] = {task.id: task for task in self._suite.tasks}
         self._before = {record.key: record for record in run.records}
-        self._graded: set[TrialKey] = set()
+        self._graded: dict[TrialKey, TrialRecord] = {}
         self._why: dict[TrialKey, str] = {}
         self._flips: list[Flip] = []
-        self._journal: Journal | None = None
 
     def made(self, watch: Watch) -> Regraded:
         """Grade, and put the new file in its place."""
         with _partial(self._output) as partial:
-            with Journal.open(partial, self._header(), fresh=True) as self._journal:
+            with Journal.open(partial, self._header(), fresh=True) as journal:
                 self._grade(watch)
-                self._keep_the_rest()
-                self._journal.finish(_stop(self._run))
+                # In the order of the run: which trial was graded first must not be seen.
+                for record in self._run.records:
+                    journal.append(self._graded.get(record.key) or self._kept(record))
+                journal.finish(_stop(self._run))
             _put(partial, self._output)
         return self._found()
 
@@ -173,18 +174,10 @@ class _Regrading:
             return
         before = self._before[key]
         after = _judged(before, record)
-        assert self._journal is not None
-        self._journal.append(after)
-        self._graded.add(key)
+        self._graded[key] = after
         flip = flip_of(before, after)
         if flip is not None:
             self._flips.append(flip)
-
-    def _keep_the_rest(self) -> None:
-        assert self._journal is not None
-        for record in self._run.records:
-            if record.key not in self._graded:
-                self._journal.append(self._kept(record))
 
     def _kept(self, record: TrialRecord) -> TrialRecord:
         """Return a record that stays: what errored is judged by no grader, so it is of any."""

@@ -232,3 +232,25 @@ def test_it_replaces_nothing_but_what_it_wrote(desk):
     assert ended.status == 2
     assert "is there already, and is no run that was graded again" in ended.err
     assert [_grade(desk, "--quiet").status for _ in range(2)] == [0, 0]
+
+
+@pytest.mark.slow
+def test_which_trial_is_graded_first_is_not_seen(desk):
+    """The new file has the order of the run, however many are graded at a time."""
+    slow_first = _GRADER.replace(
+        "    text = ",
+        "    import time\n    first = Path('first')\n    if not first.exists():\n"
+        "        first.touch()\n        time.sleep(0.5)\n    text = ",
+    )
+    (desk.path / "checks.py").write_text(slow_first)
+    results = desk.path / ".ci-gate"
+
+    assert _grade(desk, "--jobs", "1", "--output", str(results / "one.run.jsonl")).status == 0
+    (desk.path / "first").unlink()
+    assert _grade(desk, "--jobs", "4", "--output", str(results / "four.run.jsonl")).status == 0
+
+    one, four = ((results / f"{name}.run.jsonl").read_bytes() for name in ("one", "four"))
+    assert one == four
+    keys = [(line["task"], line["trial"]) for line in map(json.loads, one.splitlines()[1:-1])]
+    run = (results / "desk.run.jsonl").read_text().splitlines()[1:-1]
+    assert sorted(keys) == sorted((line["task"], line["trial"]) for line in map(json.loads, run))

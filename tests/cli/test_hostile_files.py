@@ -1,7 +1,7 @@
 """Any value in any field of any file ends in words of bounded length, or is fine; never in a crash.
 
-The fast suite puts every hostile value somewhere and something into every kind of file; all values
-in all fields are a slow test.
+One in so many puts hostile values somewhere into every kind of file; a few of them in each field
+of each are slow tests as well.
 """
 
 from __future__ import annotations
@@ -143,6 +143,7 @@ def test_a_hostile_value_ends_in_words(bench: Place) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", FILES)
-def test_every_hostile_value_in_every_field_ends_in_words(bench: Place, kind: str) -> None:
-    """All of them."""
-    assert wrong_ends(bench, kind, every=1) == []
+def test_hostile_values_in_every_field_end_in_words(bench: Place, kind: str) -> None:
+    """Each field has three of the values or more, and each value stands in many fields."""
+    assert len(VALUES) >= 15
+    assert wrong_ends(bench, kind, every=5) == []

@@ -117,7 +117,12 @@ class JudgeGrader:
         return vote_of(reply, self._question)
 
     def _changes(self, trial: PlannedTrial, sandbox: TrialSandbox) -> str:
-        places = Places(folder=sandbox.folder, database=sandbox.database, workdir=sandbox.workdir)
+        places = Places(
+            folder=sandbox.folder,
+            database=sandbox.database,
+            workdir=sandbox.workdir,
+            postgres=sandbox.postgres,
+        )
         try:
             before, after = self._states.of(trial, _EVERYTHING), snapshot(places, _EVERYTHING)
             lines = uncovered(difference(before, after), (), before, after)
