@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import shlex
 from urllib.parse import quote
 
 import pytest
@@ -325,3 +326,31 @@ def test_only_what_has_room_in_the_longest_word_is_looked_for():
     assert list(gated.found(b"ab cd", runs_of(b"ab cd"))) == [b"b c", b"ab"]
     assert list(gated.found(b"abcd", b"ww w")) == [b"ab"]
     assert list(gated.found(b"abcd", runs_of(b""))) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "curl -u bob:hunter22 https://example.org",
+        "curl --user 'bob:hunter22' https://example.org",
+        "curl --proxy-user=bob:hunter22 https://example.org",
+        '{"command": "curl -u \\"bob:hunter22\\" x"}',
+    ],
+)
+def test_a_login_of_a_command_line_is_taken_out(line):
+    """In a line that a shell reads, wherever it stands, and as arguments."""
+    arguments = ["curl", *shlex.split(line)[1:3]] if line.startswith("curl ") else ["curl"]
+
+    shown = str([Redactor().text(line), Redactor().value({"line": line, "argv": arguments})])
+
+    assert "hunter22" not in shown
+    assert "https://example.org" in shown or "command" in shown
+
+
+@pytest.mark.parametrize("user", ["1000:1000", "0:0", "bob"])
+def test_a_user_and_group_are_no_login(user):
+    """As containers are given them."""
+    line, argv = f"docker run -u {user} image", ["docker", "run", "-u", user, "image"]
+
+    assert Redactor().text(line) == line
+    assert Redactor().value({"argv": argv, "line": line}) == {"argv": argv, "line": line}

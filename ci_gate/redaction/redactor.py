@@ -20,10 +20,13 @@ from ci_gate.codec import encode
 from ci_gate.redaction.forms import SHORTEST_SECRET, all_forms_of
 from ci_gate.redaction.runs import Gated, Look, longest_run, runs_of
 from ci_gate.redaction.shapes import (
+    LOGIN_OPTIONS,
+    LOGINS,
     NAMES,
     RULES,
     SECRET,
     Rule,
+    is_login,
     is_secret_name,
     rules_for,
 )
@@ -132,7 +135,7 @@ class Redactor:
         content = _content_of(value) if content is None else content
         runs = b"" if content is None else runs_of(content)
         rules = RULES if content is None else rules_for(content, runs)
-        if NAMES in rules:
+        if NAMES in rules or LOGINS in rules:
             for secret in _named_secrets(value, 0):
                 self._learn(secret)
         steps = self._steps(content, runs, rules)
@@ -273,8 +276,9 @@ def _places_after_options(items: Sequence[Any]) -> frozenset[int]:
     return frozenset(
         place
         for place, (option, value) in enumerate(pairwise(items), start=1)
-        if isinstance(option, str) and option[:1] == "-" and _is_secret_option(option)
+        if isinstance(option, str) and option[:1] == "-"
         if isinstance(value, str) and value[:2] != "--"
+        if _is_secret_option(option) or (option in LOGIN_OPTIONS and is_login(value))
     )
 
 

@@ -21,7 +21,17 @@ from typing import Final, NamedTuple
 
 from ci_gate.redaction.runs import Gated, Look
 
-__all__ = ["NAMES", "RULES", "SECRET", "Rule", "is_secret_name", "rules_for"]
+__all__ = [
+    "LOGINS",
+    "LOGIN_OPTIONS",
+    "NAMES",
+    "RULES",
+    "SECRET",
+    "Rule",
+    "is_login",
+    "is_secret_name",
+    "rules_for",
+]
 
 SECRET: Final = "[REDACTED:secret]"
 """Stands for every secret that is known, or was found under a name that says so.
@@ -170,6 +180,28 @@ NAMES: Final = Rule(
 )
 """It looks for what every name of a secret has; what stands under one is the redactor's."""
 
+LOGIN_OPTIONS: Final = frozenset({"-u", "--user", "--proxy-user"})
+"""Options that are followed by a name and a password, as those of curl."""
+
+_LOGIN: Final = r"(?!\d+:\d+(?![^\s\"']))[^\s:\"'\\]{1,200}:[^\s\"'\\]{1,200}"
+_LOGIN_IN_LINE: Final = re.compile(
+    rf"(?<![\w-])(?P<option>-u|--user|--proxy-user)(?P<joint>[ =]{{1,8}}\\{{0,3}}[\"']?){_LOGIN}"
+)
+_is_login = re.compile(_LOGIN).fullmatch
+
+
+def is_login(text: str) -> bool:
+    """Return whether it is a name and a password with a colon between, and no two numbers."""
+    return _is_login(text) is not None
+
+
+def _without_logins(text: str) -> str:
+    return _LOGIN_IN_LINE.sub(rf"\g<option>\g<joint>{SECRET}", text)
+
+
+LOGINS: Final = Rule(_looks(rb"-u(?:ses)?[\"'\\ =]"), _without_logins)
+"""What ``curl -u NAME:PASSWORD`` has on a command line; in a list it is the redactor's."""
+
 RULES: Final = (
     _shape(
         "authorization",
@@ -201,6 +233,7 @@ RULES: Final = (
         r"AIza(?<!\wAIza)[\w-]{35}",
     ),
     NAMES,
+    LOGINS,
 )
 
 
