@@ -25,6 +25,7 @@ import json
 import math
 import os
 import signal
+import stat
 import sys
 import threading
 import time
@@ -41,6 +42,7 @@ _CONTAINERS = frozenset((list, dict, tuple, set, frozenset))
 _HEARTBEAT_S = 0.1
 _LAG_S = 0.05
 _STUBBORN_S = 1.0
+_LONGEST_S = 1e10
 _THREAD_END_S = 0.02
 _BATCH = 16
 _MAX_BREACHES = 20
@@ -1098,7 +1100,11 @@ class Files(Bound):
         )
 
     def _content(self, path: str) -> bytes:
-        with open(self._inside(path), "rb") as file:
+        target = self._inside(path)
+        mode = os.stat(target).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # a pipe would be waited for
+            raise OSError(f"{path} is no regular file")
+        with open(target, "rb") as file:
             return file.read()
 
     def _replace(self, path: str, content: str | bytes) -> None:
@@ -1179,8 +1185,16 @@ class TrialClock:
         return self._passed_s
 
     def sleep(self, seconds: float) -> None:
-        """Let simulated time pass; returns at once."""
+        """Let simulated time pass; returns at once.
+
+        Raises
+        ------
+        ValueError
+            No calendar goes so far.
+        """
         passed_s = max(0.0, seconds)
+        if self._passed_s + passed_s > _LONGEST_S:
+            raise ValueError(f"a trial cannot sleep for {seconds:g} s: its calendar ends before")
         self._draws.add("reads", f"sleep {passed_s:g} s", passed_s)
         self._pass(passed_s)
 
@@ -1509,6 +1523,8 @@ class Env:
         return (*self._limits, *_LIMITS.get())
 
     def _require(self, kind: str, name: str) -> None:
+        if not isinstance(kind, str) or not isinstance(name, str):
+            raise TypeError(f"kind and name of a call are texts, not {kind!r:.80} and {name!r:.80}")
         for limit in self._in_force():
             if not limit.allows(kind, name):
                 self._refuse(f"{kind} {name} is called where only {limit} may be used")

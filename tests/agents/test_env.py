@@ -273,6 +273,40 @@ def run(task, env):
     assert world.steps[0].input["content"] == {"base64": "AP8="}
 
 
+def test_what_would_hang_or_break_the_trial_is_refused_in_words(tmp_path: Path) -> None:
+    """A pipe in the folder, a sleep beyond every calendar, a kind of call that is no text."""
+    (tmp_path / "w").mkdir()
+    desk = Desk(
+        tmp_path,
+        """
+import os
+
+def said(function, *arguments):
+    try:
+        return function(*arguments)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+def run(task, env):
+    os.mkfifo(os.path.join(env.world.workdir, "pipe"))
+    return "\\n".join(map(str, [
+        said(env.files.read, "pipe"),
+        said(env.clock.sleep, float("inf")),
+        said(env.call, 3, "x", str),
+        env.clock.iso(),
+    ]))
+""",
+    )
+    trajectory = run_one(desk.python(), ScriptedWorld(workdir=tmp_path / "w"))
+
+    assert (trajectory.answer or trajectory.reason or "").splitlines() == [
+        "OSError: pipe is no regular file",
+        "ValueError: a trial cannot sleep for inf s: its calendar ends before",
+        "TypeError: kind and name of a call are texts, not 3 and 'x'",
+        "2026-01-01T09:00:00Z",
+    ]
+
+
 def test_a_world_that_the_task_does_not_have_says_so(tmp_path: Path) -> None:
     """Without a fixture the folder and the database are errors that name the reason."""
     desk = Desk(
