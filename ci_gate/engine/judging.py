@@ -10,8 +10,8 @@ from msgspec import UNSET
 
 from ci_gate.engine import process_measures
 from ci_gate.engine.answers import answers_of
-from ci_gate.engine.reasons import without_addresses
 from ci_gate.errors import printable
+from ci_gate.model.reasons import without_addresses
 from ci_gate.model.suite import Limits, PlannedTrial
 from ci_gate.model.trace import TraceRef
 from ci_gate.model.trial import Cause, Grade, Status, Trajectory, TrialRecord

@@ -201,6 +201,8 @@ def _is_taken_now(path: Path) -> bool:
 class _LoneRecorder(Recorder):
     """A recorder of a run that nobody judges: where it did not fail it has finished."""
 
+    keeps_printed = True
+
     def __init__(self, path: Path, header: TraceHeader, run: _Run) -> None:
         super().__init__(
             lambda: TraceWriter(path.parent, path, header),

@@ -32,19 +32,23 @@ _SAID: Final = {
 _MEANT: Final = {text: status for status, text in _SAID.items()}
 
 
-def result_of(trajectory: Trajectory) -> dict[str, Any]:
+def result_of(trajectory: Trajectory, *, with_printed: bool = False) -> dict[str, Any]:
     """Return what is kept of how a trial ended.
 
     Parameters
     ----------
     trajectory : Trajectory
+    with_printed : bool
+        Whether what the agent printed is kept as well. It has folders of one machine and moments
+        of one run in it, so that equal trials would not have equal traces.
 
     Returns
     -------
     dict
         JSON: ``status`` (``finished`` where the graders have the word, ``passed``, ``failed``,
         ``errored``), ``reason``, ``answer``, ``turns``, ``tokens``, ``cost_usd``, ``measures``,
-        ``printed``; with ``withheld``, the names of what is not kept, absent where all is.
+        ``printed`` where it is asked for; with ``withheld``, the names of what is not kept, absent
+        where all is.
 
     Notes
     -----
@@ -55,8 +59,9 @@ def result_of(trajectory: Trajectory) -> dict[str, Any]:
     given = {
         "reason": trajectory.reason and trajectory.reason[:_MOST_REASON],
         "answer": trajectory.answer,
-        "printed": trajectory.output_tail,
     }
+    if with_printed:
+        given["printed"] = trajectory.output_tail
     texts = {name: _kept(text) for name, text in given.items()}
     withheld = [name for name, text in given.items() if text is not None and texts[name] is None]
     result: dict[str, Any] = {

@@ -175,12 +175,16 @@ class Recorder:
     Attributes
     ----------
     redactor : Redactor
+    keeps_printed : bool
+        Whether the end of the trace has what the agent printed.
 
     Notes
     -----
     An agent decides what is recorded, and could see to it that it cannot be: such a trial has no
     trace, and is judged as any other.
     """
+
+    keeps_printed = False
 
     def __init__(
         self,

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from ci_gate.model.amounts import MOST_MS, amount_within, count_within
+from ci_gate.model.reasons import without_addresses
 from ci_gate.model.trace import Determinism, TraceRecord, TraceRef
 from ci_gate.model.trace_meta import is_draw
 from ci_gate.model.trace_result import RESULT, result_of
@@ -395,7 +396,8 @@ class World:
                     _call_of(step, self._meter.measure(step.kind, step.name, step.output))
                 )
         self._record_end(recorder)
-        recorder.record_state(RESULT, result_of(_without_secrets(trajectory, recorder.redactor)))
+        ended = _without_secrets(trajectory, recorder.redactor)
+        recorder.record_state(RESULT, result_of(ended, with_printed=recorder.keeps_printed))
         return recorder.finish()
 
     def _record_end(self, recorder: Recorder) -> None:
@@ -445,7 +447,7 @@ def _without_secrets(trajectory: Trajectory, redactor: Redactor) -> Trajectory:
     return msgspec.structs.replace(
         trajectory,
         answer=None if answer is None else redactor.text(answer),
-        reason=None if reason is None else redactor.reason(reason),
+        reason=None if reason is None else without_addresses(redactor.reason(reason)),
         output_tail=redactor.text(trajectory.output_tail),
         measures={redactor.name(name): x for name, x in trajectory.measures.items()},
     )

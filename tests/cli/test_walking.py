@@ -126,7 +126,7 @@ def test_an_agent_that_swallows_the_stop_makes_no_further_call(recorded):
     ("options", "message"),
     [
         (["--until", "3"], "0.jsonl: there is no call 3. Its last is 2"),
-        (["--until", "1", "--live"], "there is no recording of task 'refund', trial 0, to walk"),
+        (["--until", "1", "--live"], "--live: what is run live has no recording to walk through"),
         (["--until", "1", "--trial", "5"], "there is no recording of task 'refund', trial 5"),
         (["--step"], "--step: asks before each call, and this is no terminal"),
     ],

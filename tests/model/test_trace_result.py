@@ -29,7 +29,10 @@ def test_what_graders_are_told_comes_back():
     )
     calls = ("state", "before"), ("tool", "refund"), ("rng", "draws")
 
-    assert trajectory_of(_records(result_of(ended), *calls), lambda value: value) == ended
+    kept = _records(result_of(ended, with_printed=True), *calls)
+
+    assert trajectory_of(kept, lambda value: value) == ended
+    assert "printed" not in result_of(ended)
 
 
 @pytest.mark.parametrize("status", [None, *Status])

@@ -189,7 +189,7 @@ def _edge(records, early, late):
             (first_of_lane or is_within)
             and any(len(one) >= len(nearest) for one in readers & beginners)
         )
-        or (late.kind == "join" and late.name == early.lane)
+        or (late.kind == "join" and late.name in readers)
         or any(_touches(w, r) for w in written for r in access_of(late).reads)
     )
 

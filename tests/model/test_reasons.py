@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ci_gate.engine.judging import Judgement, record_of
-from ci_gate.engine.reasons import without_addresses
+from ci_gate.model.reasons import without_addresses
 from ci_gate.model.trial import Grade, Status
 from tests.trials import trial_of
 
