@@ -1,14 +1,17 @@
 """JSON Schemas of task files: whether one is sound, and where a value is not as it says.
 
 What is checked comes from an agent, so nothing of it decides how long checking takes: patterns are
-searched for a bounded time, values are bounded in size and depth. A schema stands alone: nothing is
+searched for a bounded time, values are bounded in size and depth, references are followed a bounded
+number of times. A schema stands alone: nothing is
 fetched, and nothing that it refers to is read. Words are this module's own, so that they are the
 same with every release of the library.
 """
 
 from __future__ import annotations
 
+import contextvars
 import functools
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -26,6 +29,10 @@ LONGEST: Final = 1_000_000
 DEEPEST: Final = 60
 """Levels of a value that are checked."""
 
+_MOST_REFERENCES: Final = 5_000
+"""References that are followed, beside as many for each part of the value as a reader needs."""
+
+_REFERENCES_A_PART: Final = 10
 _LONGEST_KEY: Final = 200
 _SHOWN: Final = 80
 _DRAFTS: Final = {
@@ -41,6 +48,13 @@ _VALUES: Final = frozenset({"const", "enum", "default", "examples"})
 """Keywords under which there is data and no schema."""
 
 _Schema = Mapping[str, Any] | bool
+
+_left: contextvars.ContextVar[Iterator[int]] = contextvars.ContextVar("references left")
+"""One number for each reference that may still be followed in the check under way."""
+
+
+class _EndlessError(Exception):
+    """More references were followed than checking takes that ends in a bearable time."""
 
 
 class JsonSchema:
@@ -69,6 +83,8 @@ class JsonSchema:
             return f"not checked: {printable(error)}"
         except RecursionError:
             return "not checked: the schema refers to itself without end"
+        except _EndlessError:
+            return "not checked: too many references of the schema would have to be followed"
         except (ValueError, ArithmeticError) as error:
             return f"not checked, as no JSON holds it: {printable(error)}"
 
@@ -76,7 +92,10 @@ class JsonSchema:
         long = _long_key(value) if _has_patterns_of_keys(self._schema) else None
         if long is not None:
             return f"has a key longer than {_LONGEST_KEY} characters: {_shown(long)}"
-        errors = _validator_of(_draft(self._schema))(self._schema).iter_errors(value)
+        _left.set(iter(range(_MOST_REFERENCES + _REFERENCES_A_PART * _parts(value))))
+        # The library goes over to its own, unbounded validator where it meets a `$schema`.
+        schema = _without_dialect(self._schema)
+        errors = _validator_of(_draft(self._schema))(schema).iter_errors(value)
         found = min(((_path(e.absolute_path), _said(e)) for e in errors), default=None)
         if found is None:
             return None
@@ -125,8 +144,34 @@ def _draft(schema: _Schema) -> str:
 def _validator_of(draft: str) -> Any:
     import jsonschema
 
-    bounded = {"pattern": _pattern, "uniqueItems": _unique_items}
-    return jsonschema.validators.extend(getattr(jsonschema, draft), bounded)
+    known = getattr(jsonschema, draft)
+    counted = {
+        key: _counted(known.VALIDATORS[key]) for key in _REFERENCES if key in known.VALIDATORS
+    }
+    bounded = {"pattern": _pattern, "uniqueItems": _unique_items, **counted}
+    return jsonschema.validators.extend(known, bounded)
+
+
+def _counted(follow: Any) -> Any:
+    """Return the keyword's function, which ends the check where too much was followed."""
+
+    def counting(validator: Any, reference: Any, value: Any, schema: Any) -> Iterator[Any]:
+        if next(_left.get(itertools.repeat(0)), None) is None:
+            raise _EndlessError
+        yield from follow(validator, reference, value, schema) or ()
+
+    return counting
+
+
+def _parts(value: Any) -> int:
+    """Return of how many values a JSON value is made, itself among them."""
+    return 1 + sum(map(_parts, _items(value)))
+
+
+def _without_dialect(schema: _Schema) -> _Schema:
+    if isinstance(schema, bool):
+        return schema
+    return {key: value for key, value in schema.items() if key != "$schema"}
 
 
 def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[Any]:
@@ -158,6 +203,8 @@ def _reference_problems(schema: _Schema) -> Iterator[str]:
     for table in _tables(schema):
         if "$id" in table and table is not schema:
             yield "has an '$id' below its top, which is not supported"
+        if "$schema" in table and table is not schema:
+            yield "has a '$schema' below its top, which is not supported"
         for key in _REFERENCES:
             if key in table:
                 yield from _problem_of_reference(table[key], schema, anchors)

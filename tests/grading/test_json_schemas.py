@@ -9,6 +9,8 @@ import pytest
 
 from ci_gate.grading.json_schemas import DEEPEST, LONGEST, JsonSchema, schema_problems
 
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
 REFUND: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -82,6 +84,7 @@ def test_a_complaint_says_where_what_was_expected_and_found(
         ({"properties": {"a": {"$ref": "other.json"}}}, 'refers to "other.json": nothing is'),
         ({"$ref": "#/$defs/x"}, 'refers to "#/$defs/x", which it does not have'),
         ({"$defs": {"x": {"$id": "y"}}}, "has an '$id' below its top"),
+        ({"$defs": {"x": {"$schema": DIALECT}}}, "has a '$schema' below its top"),
         ({"pattern": "("}, 'is no JSON Schema: at pattern: expected format "regex", found "("'),
         ({"patternProperties": {"^(a+)+$": True}}, 'has a pattern of keys "^(a+)+$" that can take'),
     ],
@@ -137,3 +140,37 @@ def test_hostile_values_stay_on_one_line() -> None:
     complaint = JsonSchema({"type": "integer"}).complaint("\n::error::x\u202e")
     assert complaint is not None
     assert complaint.isprintable()
+
+
+def _node(kind: str) -> dict[str, Any]:
+    return {"properties": {"child": {"$ref": "#"}, "kind": {"const": kind}}}
+
+
+def test_a_deep_value_of_a_recursive_schema_is_not_checked_without_end() -> None:
+    """Each level of the value doubles the work, so it is given up, and is no match."""
+    value: Any = 1
+    for _ in range(40):
+        value = {"kind": "other", "child": value}
+
+    complaint = JsonSchema({"anyOf": [_node("list"), _node("item")]}).complaint(value)
+
+    assert complaint == "not checked: too many references of the schema would have to be followed"
+
+
+@pytest.mark.parametrize("size", [0, 1, 6_000])
+def test_a_long_list_of_what_is_referred_to_is_checked_whole(size: int) -> None:
+    """How many references are followed grows with the value."""
+    schema = {"$defs": {"n": {"type": "integer"}}, "items": {"$ref": "#/$defs/n"}}
+
+    assert JsonSchema(schema).complaint([1] * size) is None
+    assert JsonSchema(schema).complaint([1] * size + ["x"]) is not None
+
+
+@pytest.mark.slow
+def test_a_pattern_is_bounded_where_a_reference_leads_to_the_dialect() -> None:
+    """A `$schema` does not bring back the library's own search, which need not end."""
+    schema = {"$schema": DIALECT, "items": {"$ref": "#"}, "pattern": "^(a+)+$"}
+
+    complaint = JsonSchema(schema).complaint(["a" * 40 + "!"])
+
+    assert "took longer than" in str(complaint)
