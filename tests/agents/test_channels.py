@@ -86,7 +86,7 @@ def run(task, env):
         except env.ToolError as error:
             said.append(error.observation)
     left = env.shell.run("sleep 50 & echo $!")
-    alive = os.path.exists(f"/proc/{left.stdout.strip()}/root/bin")
+    alive = os.path.exists(os.path.join("/proc", left.stdout.strip(), "root", "bin"))
     big = env.shell.run("head -c 3000000 /dev/zero")
     return "|".join([*said, str(alive), str(len(big.stdout)), str(big.is_cut)])
 """,
