@@ -262,6 +262,7 @@ def verdict(found: Sequence[Found], required: float) -> str:
 def cells_of(populations: Mapping[str, str | Shape], size: int, **design: int | str) -> list[Cell]:
     """Every population under every change."""
     return [
+        # The names in a design are those of fields whose types differ.
         Cell(population, name, change, size, **design)  # type: ignore[arg-type]
         for name, population in populations.items()
         for change in CHANGES

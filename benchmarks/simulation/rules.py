@@ -95,7 +95,8 @@ class Gate:
 
 def _nested(side: Outcomes) -> list[list[list[int | None]]]:
     if (side >= 0).all():
-        return side.tolist()  # type: ignore[no-any-return]
+        nested: list[list[list[int | None]]] = side.tolist()
+        return nested
     return [[[None if x < 0 else x for x in run] for run in task] for task in side.tolist()]
 
 

@@ -444,7 +444,7 @@ class Door:
             raise ValueError("the base URL is no http:// or https:// one")
         content = json.dumps(body, allow_nan=False).encode("utf-8", "surrogatepass")
         sent = _sendable({**self._own_headers(), **headers})
-        request = urllib.request.Request(url, content, sent)  # noqa: S310
+        request = urllib.request.Request(url, content, sent)  # noqa: S310 - http or https, see above
         try:
             with _opener().open(request, timeout=timeout_s) as answer:
                 return _decoded(answer.status, _content(answer))

@@ -279,7 +279,7 @@ def _method_of_random(frame: Any) -> str | None:
     method = frame.f_code.co_name
     if generator is random._inst:
         return f"random.{method}()"
-    if generator is secrets._sysrand:  # type: ignore[attr-defined]
+    if generator is secrets._sysrand:  # type: ignore[attr-defined]  # private, and the only way
         return f"secrets.{'randbits' if method == 'getrandbits' else method}()"
     if isinstance(generator, random.SystemRandom):
         return None if method in ("__init__", "seed") else f"random.SystemRandom.{method}()"

@@ -65,6 +65,7 @@ def junit(verdicts: Sequence[Verdict]) -> bytes:
     for verdict in verdicts:
         report.add_testsuite(_suite(verdict))
     # junitparser annotates its classes, but not these two methods.
+    # The library has no types.
     report.update_statistics()  # type: ignore[no-untyped-call]
     body: bytes = report.tostring()  # type: ignore[no-untyped-call]
     return b'<?xml version="1.0" encoding="UTF-8"?>\n' + body + b"\n"
